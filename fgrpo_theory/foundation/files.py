@@ -1,0 +1,82 @@
+"""Files that are written whole or not at all, and the tables kept in them.
+
+A file is written beside its place under a hidden name, flushed to disk, then renamed: a reader, a kill or a full disk
+sees the old file or the new one, never a part. pyarrow is imported only where a parquet table is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+
+@contextmanager
+def atomic_file(path: Path | str, mode: str = "w") -> Iterator[IO[Any]]:
+    """A file object whose content appears at `path` when the block ends without an error.
+
+    Raises OSError if the folder is missing or not writable; `path` is then as it was.
+    """
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open(mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": ""})) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write text atomically."""
+    with atomic_file(path) as file:
+        file.write(text)
+
+
+def write_json(path: Path | str, value: object) -> None:
+    """Write indented JSON atomically; numpy scalars and arrays become numbers and lists; NaN is refused."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, default=to_plain, allow_nan=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def to_plain(value: object) -> object:
+    """What `json.dumps(default=...)` should write for numpy values and paths."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+
+
+def write_table(path: Path | str, columns: Mapping[str, Any]) -> None:
+    """Write columns of equal length as parquet, atomically. The same columns give the same bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({name: pa.array(np.asarray(column)) for name, column in columns.items()})
+    with atomic_file(path, "wb") as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def read_table(path: Path | str) -> dict[str, np.ndarray[Any, Any]]:
+    """Read a parquet or CSV table as numpy columns."""
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    table = pyarrow.csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
+    return {name: table[name].to_numpy() for name in table.column_names}
