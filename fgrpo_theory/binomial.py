@@ -60,6 +60,22 @@ def binomial_expectation(group_size: ArrayLike, mu: ArrayLike, values: Callable[
     return float(np.sum(weights * values(counts)))
 
 
+def walk_from_mode(ratio: Callable[[FloatArray], FloatArray], length: int, block: int, cut: float) -> FloatArray:
+    """Products of ratio(0), ratio(1), ... for up to `length` steps: a pmf over its value at the mode.
+
+    The walk ends below `cut` > 0, but never within 64 steps; `block` steps are taken at a time. `ratio` maps an array
+    of steps to the factors p(next) / p(here).
+    """
+    walked, reached, pieces = 0, 1.0, [np.empty(0)]
+    while walked < length and (walked < _KEPT_EACH_SIDE or reached >= cut):
+        steps = np.arange(walked, min(walked + block, length), dtype=np.float64)
+        piece = reached * np.cumprod(ratio(steps))
+        pieces.append(piece)
+        walked, reached = walked + piece.size, float(piece[-1])
+    walk = np.concatenate(pieces)
+    return walk[:max(_KEPT_EACH_SIDE, int(np.count_nonzero(walk >= cut)))]
+
+
 def _outward(size: int, failures: int, chance: Fraction) -> FloatArray:
     """p(mode + 1), p(mode + 2), ... over p(mode), for a mode with that many failures, cut as the module says.
 
@@ -67,17 +83,10 @@ def _outward(size: int, failures: int, chance: Fraction) -> FloatArray:
     """
     if failures == 0:
         return np.empty(0)
-    odds = chance / (1 - chance)
+    odds, mode = chance / (1 - chance), size - failures
     step_odds = float(odds)
     # The rounding of the odds acts at each step in the same direction; at N = 1e9 that is 1e-11 if not taken back.
     drift = float(odds / Fraction(step_odds) - 1) if step_odds else 0.0
     block = _KEPT_EACH_SIDE + int(10 * np.sqrt(size * float(chance * (1 - chance))))
-    mode, walked, reached, pieces = size - failures, 0, 1.0, []
-    while walked < failures and (walked < _KEPT_EACH_SIDE or reached >= _CUT):
-        steps = np.arange(walked, min(walked + block, failures), dtype=np.float64)
-        piece = reached * np.cumprod((failures - steps) / (mode + steps + 1.0) * step_odds)
-        pieces.append(piece)
-        walked, reached = walked + piece.size, float(piece[-1])
-    ratios = np.concatenate(pieces)
-    kept = max(_KEPT_EACH_SIDE, int(np.count_nonzero(ratios >= _CUT)))
-    return ratios[:kept] * np.exp(drift * np.arange(1.0, min(kept, ratios.size) + 1.0))
+    walk = walk_from_mode(lambda step: (failures - step) / (mode + step + 1.0) * step_odds, failures, block, _CUT)
+    return walk * np.exp(drift * np.arange(1.0, walk.size + 1.0))
