@@ -1,0 +1,82 @@
+"""`fgrpo figures list | draw | report`.
+
+    fgrpo figures draw figure1 worst_group_size --formats png
+    fgrpo figures draw all
+    fgrpo figures report
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from fgrpo_theory.foundation.printing import render
+
+from . import catalogue
+from .inputs import SOURCES, MissingResult, Results
+from .registry import FORMATS, REGISTRY, draw, entry
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the sub-commands."""
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = commands.add_parser("list", help="every figure, where it comes from and what it needs")
+    listing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
+    listing.add_argument("--json", dest="form", action="store_const", const="json", default="table", help="print JSON")
+    listing.set_defaults(run=run_list)
+
+    drawing = commands.add_parser("draw", help="draw figures, with their numbers as JSON beside them")
+    drawing.add_argument("names", nargs="*", default=["all"], metavar="NAME", help="figures by name, or all (default)")
+    drawing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
+    drawing.add_argument("--out", help="folder for the pictures (default: RESULTS/figures)")
+    drawing.add_argument("--formats", nargs="+", default=list(FORMATS), metavar="FORMAT", help=" ".join(FORMATS))
+    drawing.add_argument("--strict", action="store_true", help="with all: exit 1 if a figure's table is missing")
+    drawing.set_defaults(run=run_draw)
+
+    reporting = commands.add_parser("report", help="one self-contained HTML file: claims, figures, tables, provenance")
+    reporting.add_argument("--results", default="results", help="folder with the result tables (default: results)")
+    reporting.add_argument("--out", help="the file to write (default: RESULTS/report.html)")
+    reporting.set_defaults(run=run_report)
+
+
+def run_list(arguments: argparse.Namespace) -> None:
+    """Print the register."""
+    results = Results(arguments.results)
+    rows = []
+    for name in catalogue.ORDER:
+        figure = entry(name)
+        missing = dict.fromkeys(SOURCES[need].command for need in results.missing(figure.needs))
+        rows.append({"figure": name, "paper": figure.source, "title": figure.title,
+                     "to do first": "; ".join(missing) or "-"})
+    print(render(rows, arguments.form))
+
+
+def run_draw(arguments: argparse.Namespace) -> int:
+    """Draw the named figures, or all whose tables exist; say which were left out and why."""
+    results = Results(arguments.results)
+    everything = arguments.names == ["all"]
+    names = list(catalogue.ORDER) if everything else arguments.names
+    for name in names:
+        entry(name)
+    out = Path(arguments.out or Path(arguments.results) / "figures")
+    left_out = 0
+    for name in names:
+        try:
+            paths = draw(name, results, out, arguments.formats)
+        except MissingResult as error:
+            if not everything:
+                raise
+            left_out += 1
+            print(f"not drawn: {error}", file=sys.stderr)
+        else:
+            print(f"{name}: {', '.join(path.name for path in paths)}", file=sys.stderr)
+    print(f"{len(names) - left_out} of {len(REGISTRY) if everything else len(names)} figures are in {out}")
+    return int(bool(left_out and arguments.strict))
+
+
+def run_report(arguments: argparse.Namespace) -> None:
+    """Write the report."""
+    from .report import write_report
+
+    print(f"the report is {write_report(arguments.results, arguments.out or Path(arguments.results) / 'report.html')}")

@@ -1,0 +1,126 @@
+"""What figures and claims are made from: result tables on disk, and the paper's published tables.
+
+A result table is known by a name, by its place under the results folder, by the command that makes it and by the columns
+that are read. A missing or malformed table is an error of one line that says so; nothing is filled in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fgrpo_theory.foundation.files import read_json, read_table
+
+Columns = Mapping[str, np.ndarray[Any, Any]]
+
+PUBLISHED = Path(__file__).parent / "published"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a result comes from."""
+
+    path: str
+    """Relative to the results folder."""
+    command: str
+    """What a user types to make it."""
+    columns: tuple[str, ...] = ()
+    """Columns that are read; none for a JSON file."""
+
+
+_FINAL = ("group_size", "gamma", "seed", "step", "Q_pos", "M_ret")
+
+SOURCES = {
+    "paper": Source("sims/paper/sweep.parquet", "fgrpo sims sweep --preset paper", _FINAL),
+    "trajectories": Source("sims/paper/trajectories.parquet", "fgrpo sims sweep --preset paper", _FINAL),
+    "surrogates": Source("sims/surrogates/sweep.parquet", "fgrpo sims sweep --preset surrogates", (*_FINAL, "surrogate")),
+    "gammas": Source("sims/gammas/sweep.parquet", "fgrpo sims sweep --preset gammas", _FINAL),
+    "crosscheck": Source("sims/crosscheck/crosscheck.parquet", "fgrpo sims crosscheck",
+                         ("law", "cell", "wrong_law", "z", "threshold", "verdict")),
+    "proofs": Source("theory/proofs.json", "fgrpo theory prove"),
+}
+
+
+class MissingResult(FileNotFoundError):
+    """A result that nobody has made yet; the message names the command that makes it."""
+
+
+class Results:
+    """The results folder, read lazily; each table is read once.
+
+    `results[name]` gives the columns (or the JSON value) of a source; raises MissingResult if its file does not exist,
+    ValueError if it lacks a column that is read.
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+        self._loaded: dict[str, Any] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return self.path(name).is_file()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def path(self, name: str) -> Path:
+        """Where the result lies."""
+        return self.root / SOURCES[name].path
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Those of `names` that do not exist."""
+        return [name for name in names if name not in self]
+
+    def digest(self, name: str) -> str:
+        """The digest of the result's file: what exactly was read."""
+        return digest(self.path(name))
+
+    def _load(self, name: str) -> Any:
+        source, path = SOURCES[name], self.path(name)
+        if not path.is_file():
+            raise MissingResult(f"{path} is missing; `{source.command}` makes it")
+        if not source.columns:
+            return read_json(path)
+        table = read_table(path)
+        lacking = [column for column in source.columns if column not in table]
+        if lacking:
+            raise ValueError(f"{path} must have the columns {', '.join(source.columns)}, it lacks {', '.join(lacking)}")
+        return table
+
+
+def digest(path: Path) -> str:
+    """Twelve hexadecimal digits of a file's SHA-256."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+@cache
+def published(name: str) -> Columns:
+    """A published table as columns, by its file name without the suffix; see published/README.md for the source."""
+    return read_table(PUBLISHED / f"{name}.csv")
+
+
+def published_names() -> list[str]:
+    """The published tables, in the paper's order."""
+    return sorted((path.stem for path in PUBLISHED.glob("*.csv")), key=lambda stem: int(stem[5:].split("_")[0]))
+
+
+def where(table: Columns, **equal: object) -> Columns:
+    """The rows in which every named column has the given value."""
+    size = len(next(iter(table.values())))
+    keep = np.ones(size, dtype=bool)
+    for name, value in equal.items():
+        keep &= table[name] == value
+    return {name: column[keep] for name, column in table.items()}
+
+
+def by_group(table: Columns, column: str) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]]:
+    """Group sizes in rising order, and for each the values of `column` (one a seed)."""
+    sizes = np.unique(table["group_size"])
+    return sizes, [table[column][table["group_size"] == size] for size in sizes]

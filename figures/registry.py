@@ -1,0 +1,136 @@
+"""The register of figures, and how one is written to disk.
+
+A figure is two functions: `numbers(results)` computes everything that will be drawn, as plain lists and numbers, and
+`paint(numbers)` draws those and nothing else. So the JSON beside a picture is the picture's content, and a test that
+recomputes the numbers has checked the picture. The same inputs give the same bytes in every format: no timestamp, a
+fixed identifier salt.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fgrpo_theory.foundation.checks import as_choice
+from fgrpo_theory.foundation.files import atomic_file, write_json
+from fgrpo_theory.foundation.provenance import commit, config_hash
+
+from . import style
+from .inputs import PUBLISHED, SOURCES, MissingResult, Results, digest
+
+Numbers = dict[str, Any]
+
+FORMATS = ("png", "svg", "pdf")
+
+# What each writer would otherwise stamp with the time or the version of the day.
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered figure."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    """What a reader who cannot see the picture should know."""
+    source: str
+    """The paper's figure number, or "ours"."""
+    needs: tuple[str, ...]
+    """Result tables, by their names in inputs.SOURCES."""
+    published: tuple[str, ...]
+    """Published tables that are drawn."""
+    numbers: Callable[[Results], Numbers]
+    paint: Callable[[Numbers], Figure]
+
+    def make(self, results: Results) -> tuple[Figure, Numbers]:
+        """The figure and its numbers. Raises MissingResult naming the command that makes a missing table."""
+        self.require(results)
+        numbers = self.numbers(results)
+        with style.applied():
+            return self.paint(numbers), numbers
+
+    def require(self, results: Results) -> None:
+        """Raise MissingResult unless every table that the figure needs exists."""
+        missing = results.missing(self.needs)
+        if missing:
+            commands = " and ".join(dict.fromkeys(f"`{SOURCES[name].command}`" for name in missing))
+            files = ", ".join(str(results.path(name)) for name in missing)
+            raise MissingResult(f"{self.name} needs {files}; {commands} makes it")
+
+    def record(self, results: Results, numbers: Numbers) -> dict[str, Any]:
+        """What is written beside the picture."""
+        inputs = {SOURCES[name].path: results.digest(name) for name in self.needs}
+        inputs |= {f"published/{name}.csv": digest(PUBLISHED / f"{name}.csv") for name in self.published}
+        return {"name": self.name, "title": self.title, "caption": self.caption, "source": self.source,
+                "inputs": inputs, "config_hash": config_hash({"figure": self.name, "inputs": inputs}),
+                "commit": commit(), "numbers": numbers}
+
+
+REGISTRY: dict[str, Entry] = {}
+
+
+def register(name: str, *, title: str, caption: str, alt: str, source: str, numbers: Callable[[Results], Numbers],
+             paint: Callable[[Numbers], Figure], needs: Sequence[str] = (), published: Sequence[str] = ()) -> Entry:
+    """Add a figure to the register; names are unique and every need is a known source."""
+    if name in REGISTRY:
+        raise ValueError(f"name must be a new figure, got name={name!r}")
+    for need in needs:
+        as_choice("needs", need, tuple(SOURCES))
+    REGISTRY[name] = Entry(name, title, caption, alt, source, tuple(needs), tuple(published), numbers, paint)
+    return REGISTRY[name]
+
+
+def entry(name: str) -> Entry:
+    """The figure of that name. Raises ValueError naming the known ones."""
+    return REGISTRY[as_choice("figure", name, tuple(REGISTRY))]
+
+
+def to_bytes(figure: Figure, form: str) -> bytes:
+    """The picture in one format; equal figures give equal bytes."""
+    as_choice("format", form, FORMATS)
+    buffer = io.BytesIO()
+    with style.applied():
+        figure.savefig(buffer, format=form, metadata=_METADATA[form])
+    return buffer.getvalue()
+
+
+def draw(name: str, results: Results, out: Path | str, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write NAME.<format> for every format and NAME.json (numbers, inputs, hash, commit) into `out`; return the paths.
+
+    Every file appears whole or not at all. Raises ValueError for an unknown figure or format, MissingResult for a
+    missing table, OSError for a folder that cannot be written to.
+    """
+    chosen = entry(name)
+    for form in formats:
+        as_choice("format", form, FORMATS)
+    folder = writable_folder(out)
+    figure, numbers = chosen.make(results)
+    paths = []
+    for form in formats:
+        paths.append(folder / f"{name}.{form}")
+        with atomic_file(paths[-1], "wb") as file:
+            file.write(to_bytes(figure, form))
+    paths.append(folder / f"{name}.json")
+    write_json(paths[-1], chosen.record(results, numbers))
+    return paths
+
+
+def writable_folder(path: Path | str) -> Path:
+    """The folder, made if need be. Raises OSError in one line if it is no folder or cannot be written to."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"out must be a folder, got the file {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"out must be a folder that can be written to, got out={folder}")
+    return folder
+
