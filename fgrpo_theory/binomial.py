@@ -12,9 +12,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .foundation.checks import FloatArray, as_probability, as_whole, require
+from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require
 
 _CUT = 1e-60
 _KEPT_EACH_SIDE = 64

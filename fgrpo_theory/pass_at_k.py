@@ -10,9 +10,8 @@ pass@k is per problem, and `mean_pass_at_k` averages it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .foundation.checks import FloatArray, as_probability, as_whole, require, together
+from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require, together
 from .hypergeometric import hypergeometric_weights
 
 _LARGEST_SAMPLES = 2**53
@@ -21,7 +20,7 @@ _CERTAIN = 40.0
 _BLOCK_ELEMENTS = 2**20
 
 
-def pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> FloatArray | np.float64:
+def pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> FloatArray:
     """1 - C(samples - correct, k) / C(samples, k), eq. 27, per problem; the three arguments broadcast.
 
     `samples` answers were drawn for the problem and `correct` of them are right; the result lies in [0, 1].
@@ -38,11 +37,11 @@ def pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> FloatArra
     result = np.ones(sizes.shape)
     # Each factor is at most 1 - more / samples, so the product is at most exp(-fewer * more / samples).
     open_cases = (fewer + more <= sizes) & (fewer * (more / sizes) <= _CERTAIN)
-    result[open_cases] = -np.expm1(_log_product(sizes[open_cases], fewer[open_cases], more[open_cases]))
+    result[open_cases] = 0.0 - np.expm1(_log_product(sizes[open_cases], fewer[open_cases], more[open_cases]))
     return result[()]
 
 
-def mean_pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> FloatArray | np.float64:
+def mean_pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> FloatArray:
     """The mean of pass@k over problems, which lie along the last axis of samples and correct; k may be an array.
 
     The result has the shape of k followed by the leading axes of the problems.
@@ -60,7 +59,7 @@ def mean_pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> Floa
     return np.asarray(pass_at_k(sizes, rights, spread)).mean(axis=-1)
 
 
-def pass_at_k_variance(samples: ArrayLike, mu: ArrayLike, k: ArrayLike) -> FloatArray | np.float64:
+def pass_at_k_variance(samples: ArrayLike, mu: ArrayLike, k: ArrayLike) -> FloatArray:
     """Var[pass_at_k(samples, X, k)] for X ~ Binomial(samples, mu), per problem; the three arguments broadcast.
 
     With q = 1 - mu it is sum over c of H(c) (q**(2k - c) - q**(2k)), where H(c) is the chance that two random k-subsets

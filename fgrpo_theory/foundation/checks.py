@@ -7,12 +7,19 @@ Every failure is a `ValueError` of one line that names the parameter, the rule a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+
+    FloatArray = NDArray[np.float64]
+else:
+    # Run-time checkers read numpy's ArrayLike without int, so `as_float` judges inputs; 0-d results are numpy scalars.
+    ArrayLike = object
+    FloatArray = NDArray[np.float64] | np.float64
 BoolArray = NDArray[np.bool_]
 
 
