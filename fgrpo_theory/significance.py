@@ -80,8 +80,8 @@ def subsampling_test(baseline_correct: ArrayLike, focal_correct: ArrayLike, samp
     baseline_correct, focal_correct: correct answers of the two models, one entry a problem; samples: answers a problem,
     one number or one a problem; subsample, k: single numbers with k <= subsample <= samples.
     Exact (method "exact") where pass@k of `subsample` answers lies on a lattice of at most max(subsample, 256) steps,
-    as for k = 1 and k = subsample; else ("bounds") with rigorous bounds of the p-value, a few per cent of it apart
-    for 500 problems, less for fewer.
+    as for k = 1 and k = subsample; else ("bounds") with rigorous bounds of the p-value, up to 10 % of it apart for
+    500 problems, less for fewer. Exact p-values keep their relative accuracy down to 1e-36; below, the bounds say less.
 
     Source: the module's docstring. Raises ValueError if counts are not whole or not in range, shapes do not broadcast
     to one list of problems, there is no problem, subsample exceeds 1e5, or level is not in (0, 1).
