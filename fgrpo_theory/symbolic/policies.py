@@ -86,7 +86,7 @@ def policy_of_any_size() -> Policy:
         if label not in SAMPLED and j > 0:
             return sympy.Integer(0)
         if (label, i, j) == ("W", 1, 0):
-            return 1 - sum(moment(other, 1, 0) for other in "AUB")
+            return 1 - sympy.Add(*(moment(other, 1, 0) for other in "AUB"))
         if (label, i, j) == ("B", 0, 1):
             return N - moment("A", 0, 1)
         return Symbol(f"{label}_{i}{j}")
@@ -105,7 +105,7 @@ def policy_of_any_size() -> Policy:
 def probabilities(size: int) -> list[Expr]:
     """p_1, ..., p_(size-1) and 1 minus their sum."""
     free = list(sympy.symbols(f"p1:{size}", positive=True))
-    return [*free, 1 - sum(free)]
+    return [*free, 1 - sympy.Add(*free)]
 
 
 def policies_of_size(size: int) -> Iterator[Policy]:

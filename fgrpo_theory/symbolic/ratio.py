@@ -103,10 +103,10 @@ def _expected(subset: Callable[[tuple[int, ...]], list[int]]) -> Iterator[Case]:
             dz = [ETA / size * n * weight(k) * (plus if i < 2 else minus) for i, n in enumerate(counts)]
             push = sum(q * d for q, d in zip(p, dz, strict=True))
             mean += chance * sympy.Add(*(p[i] * (dz[i] - push) for i in subset(counts)))  # eq. 18
-        yield mean, (size, _activity_mean)
+        yield mean, (size,)
 
 
-def _activity_mean(size: int, f: Callable[[int], Expr | int]) -> Expr:
+def activity_mean(size: int, f: Callable[[int], Expr | int]) -> Expr:
     """E[g(X) (X/N) (1 - X/N) f(X)], X ~ Binomial(N, mu)."""
     chance = [sympy.binomial(size, k) * MU**k * (1 - MU)**(size - k) for k in range(size + 1)]
     return sympy.Add(*(chance[k] * weight(k) * Rational(k * (size - k), size**2) * f(k) for k in range(size + 1)))
@@ -117,19 +117,18 @@ def second_moment(p: tuple[Expr, ...]) -> Expr:
     return sympy.Add(*(q**2 for q in p))
 
 
-def expected_total(size: int, mean: Callable[[int, Callable[[int], Expr | int]], Expr]) -> Expr:
-    """eta D E[g (X/N)(1 - X/N)] [Q_neg T_pos / Q_pos + Q_pos T_neg / Q_neg]; `mean(N, f)` is E[g (X/N)(1-X/N) f(X)]."""
-    return ETA * SPREAD * mean(size, lambda _: 1) * (
+def expected_total(size: int) -> Expr:
+    """eta D E[g (X/N)(1 - X/N)] [Q_neg T_pos / Q_pos + Q_pos T_neg / Q_neg]."""
+    return ETA * SPREAD * activity_mean(size, lambda _: 1) * (
         (1 - MU) * second_moment(CORRECT_P) / MU + MU * second_moment(WRONG_P) / (1 - MU))
 
 
-def expected_unsampled(size: int, mean: Callable[[int, Callable[[int], Expr | int]], Expr]) -> Expr:
+def expected_unsampled(size: int) -> Expr:
     """-eta D sum_correct p E[g (X/N)(1-X/N) (1 - p/Q_pos)^X] [(T_pos - p^2)/(Q_pos - p) - T_neg/Q_neg]."""
     total, wrong = second_moment(CORRECT_P), second_moment(WRONG_P) / (1 - MU)
 
-
     def term(p: Expr) -> Expr:
-        return p * mean(size, lambda k: (1 - p / MU)**k) * ((total - p**2) / (MU - p) - wrong)
+        return p * activity_mean(size, lambda k: (1 - p / MU)**k) * ((total - p**2) / (MU - p) - wrong)
 
     return -ETA * SPREAD * sum(map(term, CORRECT_P))
 
