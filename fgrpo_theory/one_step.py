@@ -134,7 +134,7 @@ def total_mass_change(
     """dQ_pos, eq. 17 (BroRL, Theorem 1), or the ratio surrogate's law; "...". Raises ValueError.
 
     >>> total_mass_change([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio").round(6)
-    np.float64(0.12)
+    np.float64(0.18)
     """
     p_, correct, n, o = _prepare(p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate,
                                  std_scaled, ddof, eps)

@@ -68,7 +68,7 @@ def conditional_tail_miss_probability(group_size: ArrayLike, mu: ArrayLike, tau:
     Arguments and errors as for `tail_miss_probability`; NaN where no group is ever active (N = 1 or mu = 1).
 
     >>> conditional_tail_miss_probability(8, 0.3, 0.03).round(6)
-    np.float64(0.770547)
+    np.float64(0.770538)
     """
     n, a, b, tau = _split(group_size, mu, tau)
     # The log form: each probability may underflow where their ratio does not.

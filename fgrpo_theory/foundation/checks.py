@@ -79,20 +79,23 @@ def together(**arrays: FloatArray) -> tuple[FloatArray, ...]:
 
 
 def require(holds: BoolArray | bool | np.bool_, rule: str, **values: Any) -> None:
-    """Raise `ValueError(rule, values)` unless `holds` everywhere; of arrays, the first offending elements are shown."""
+    """Raise `ValueError(rule, values)` unless `holds` everywhere.
+
+    Of arrays, the first offending elements are shown; a tuple, such as a shape, is shown whole.
+    """
     holds = np.asarray(holds)
     if holds.all():
         return
-    raise ValueError(f"{rule}, got {_first_offender(~holds, values)}")
+    raise ValueError(f"{rule}, got {_first_offender(np.asarray(~holds), values)}")
 
 
 def _first_offender(offending: BoolArray, values: Mapping[str, Any]) -> str:
     index = np.unravel_index(int(np.argmax(offending)), offending.shape)
     shown = []
     for name, value in values.items():
-        array = np.asarray(value)
-        element = np.broadcast_to(array, offending.shape)[index] if array.size > 1 or array.ndim else array[()]
-        shown.append(f"{name}={element:g}" if isinstance(element, np.floating) else f"{name}={element}")
+        element = value if isinstance(value, tuple) else np.broadcast_to(np.asarray(value), offending.shape)[index]
+        shown.append(f"{name}={float(element)!r}".removesuffix(".0") if isinstance(element, np.floating)
+                     else f"{name}={element}")
     return ", ".join(shown)
 
 

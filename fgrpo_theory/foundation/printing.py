@@ -20,7 +20,7 @@ def render(rows: Sequence[Row], form: str = "table", *, digits: int = 6) -> str:
 
     >>> print(render([{"N": 8, "miss": 0.43046721}, {"N": 16, "miss": 0.18530202}], digits=3))
      N   miss
-     8  0.430
+     8   0.43
     16  0.185
     """
     as_choice("form", form, ("table", "json", "csv"))
@@ -41,14 +41,12 @@ def to_cell(value: object) -> object:
 
 
 def number(value: object, digits: int) -> str:
-    """A number as people read it: whole numbers in full, others to `digits` significant digits."""
+    """A number as people read it: whole numbers in full, others to at most `digits` significant digits."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, float):
         return "-" if value is None else str(value)
-    if value == 0 or not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{digits - 1}e}" if value and np.isfinite(value) else f"{value:g}"
-    return f"{value:#.{digits}g}".rstrip(".")
+    return f"{value:.{digits}g}"
 
 
 def _aligned(rows: Sequence[Row], digits: int) -> str:
