@@ -1,4 +1,4 @@
-"""Figures beside the main simulation: surrogate against surrogate, gamma, and the cross-check of sampling and theory."""
+"""Figures beside the main simulation: surrogate against surrogate, gamma, and the cross-check."""
 
 from __future__ import annotations
 
@@ -17,10 +17,21 @@ SURROGATE_LABEL = {"probability": "as printed: p", "ratio": "importance ratio: p
 
 def surrogates_numbers(results: Results) -> Numbers:
     final = last_step(results["surrogates"])
-    return {"series": [{"surrogate": str(surrogate), "gamma": float(gamma),
-                        **{name: over_seeds(where(final, surrogate=surrogate, gamma=gamma), name) for name in ("Q_pos", "M_ret")}}
-                       for surrogate in np.unique(final["surrogate"].astype(str)) for gamma in np.unique(final["gamma"])
-                       if ((final["surrogate"] == surrogate) & (final["gamma"] == gamma)).any()]}
+    return {
+        "series": [
+            {
+                "surrogate": str(surrogate),
+                "gamma": float(gamma),
+                **{
+                    name: over_seeds(where(final, surrogate=surrogate, gamma=gamma), name)
+                    for name in ("Q_pos", "M_ret")
+                },
+            }
+            for surrogate in np.unique(final["surrogate"].astype(str))
+            for gamma in np.unique(final["gamma"])
+            if ((final["surrogate"] == surrogate) & (final["gamma"] == gamma)).any()
+        ]
+    }
 
 
 def surrogates_paint(numbers: Numbers) -> Figure:
@@ -41,8 +52,16 @@ def surrogates_paint(numbers: Numbers) -> Figure:
 def _seeds(panel: Axes, x: list[float], values: Numbers, look: style.Look, label: str) -> None:
     panel.plot(x, values["mean"], label=label, **look.line())
     for position, seeds in zip(x, values["seeds"], strict=True):
-        panel.plot([position] * len(seeds), seeds, marker=look.marker, color=look.color, linestyle="none", markersize=3.4,
-                   markerfacecolor="none", markeredgewidth=0.8)
+        panel.plot(
+            [position] * len(seeds),
+            seeds,
+            marker=look.marker,
+            color=look.color,
+            linestyle="none",
+            markersize=3.4,
+            markerfacecolor="none",
+            markeredgewidth=0.8,
+        )
 
 
 def gammas_numbers(results: Results) -> Numbers:
@@ -54,7 +73,10 @@ def gammas_numbers(results: Results) -> Numbers:
         item: Numbers = {"group_size": int(size), "gamma": gammas.tolist()}
         for name in ("Q_pos", "M_ret"):
             seeds = [rows[name][rows["gamma"] == gamma] for gamma in gammas]
-            item[name] = {"seeds": [value.tolist() for value in seeds], "mean": [float(value.mean()) for value in seeds]}
+            item[name] = {
+                "seeds": [value.tolist() for value in seeds],
+                "mean": [float(value.mean()) for value in seeds],
+            }
         series.append(item)
     return {"series": series}
 
@@ -63,7 +85,13 @@ def gammas_paint(numbers: Numbers) -> Figure:
     figure, axes = style.panels(2, height=2.8)
     for panel, name in zip(axes, ("M_ret", "Q_pos"), strict=True):
         for index, series in enumerate(numbers["series"]):
-            _seeds(panel, series["gamma"], series[name], style.SERIES[index % len(style.SERIES)], f"N = {series['group_size']}")
+            _seeds(
+                panel,
+                series["gamma"],
+                series[name],
+                style.SERIES[index % len(style.SERIES)],
+                f"N = {series['group_size']}",
+            )
         panel.set_xlabel("γ")
         panel.set_ylabel(name)
     axes[0].set_ylim(-0.03, 1.05)
@@ -76,19 +104,38 @@ def crosscheck_numbers(results: Results) -> Numbers:
     table = results["crosscheck"]
     right = np.array([law is None for law in table["wrong_law"]])
     laws = sorted(set(table["law"].astype(str)))
-    rows = [{"law": law, "z": table["z"][right & (table["law"] == law)].tolist(),
-             "wrong_z": np.abs(table["z"][~right & (table["law"] == law)]).tolist()} for law in laws]
-    return {"laws": rows, "threshold": float(np.max(table["threshold"])), "cells": int(right.sum()),
-            "failed": int((table["verdict"][right] != "pass").sum())}
+    rows = [
+        {
+            "law": law,
+            "z": table["z"][right & (table["law"] == law)].tolist(),
+            "wrong_z": np.abs(table["z"][~right & (table["law"] == law)]).tolist(),
+        }
+        for law in laws
+    ]
+    return {
+        "laws": rows,
+        "threshold": float(np.max(table["threshold"])),
+        "cells": int(right.sum()),
+        "failed": int((table["verdict"][right] != "pass").sum()),
+    }
 
 
 def crosscheck_paint(numbers: Numbers) -> Figure:
     laws, threshold = numbers["laws"], numbers["threshold"]
     figure, axes = style.panels(2, height=1.0 + 0.24 * len(laws))
     for index, law in enumerate(laws):
-        axes[0].plot(law["z"], [index] * len(law["z"]), marker="o", linestyle="none", markerfacecolor="none", color=style.BLUE,
-                     markersize=3.6)
-        axes[1].plot(law["wrong_z"], [index] * len(law["wrong_z"]), marker="x", linestyle="none", color=style.VERMILLION)
+        axes[0].plot(
+            law["z"],
+            [index] * len(law["z"]),
+            marker="o",
+            linestyle="none",
+            markerfacecolor="none",
+            color=style.BLUE,
+            markersize=3.6,
+        )
+        axes[1].plot(
+            law["wrong_z"], [index] * len(law["wrong_z"]), marker="x", linestyle="none", color=style.VERMILLION
+        )
     for panel, edges in ((axes[0], (-threshold, threshold)), (axes[1], (threshold,))):
         for edge in edges:
             panel.axvline(edge, color="black", linestyle="--", linewidth=0.9)
@@ -105,20 +152,38 @@ def crosscheck_paint(numbers: Numbers) -> Figure:
 
 
 register(
-    "surrogates", title="Which surrogate makes figure 2", source="ours (beside figure 2)", needs=["surrogates"],
-    numbers=surrogates_numbers, paint=surrogates_paint,
-    caption="The same simulation with the surrogate as printed (its gradient carries an extra factor p) and with the importance ratio (its gradient "
-            "is the multiplicity times the centred reward). Only the second keeps the correct mass at the largest group size. Every seed is a mark.",
-    alt="Correct and retained mass against group size for the two surrogates.")
+    "surrogates",
+    title="Which surrogate makes figure 2",
+    source="ours (beside figure 2)",
+    needs=["surrogates"],
+    numbers=surrogates_numbers,
+    paint=surrogates_paint,
+    caption="The same simulation with the surrogate as printed (its gradient carries an extra factor p) and with the "
+    "importance ratio (its gradient is the multiplicity times the centred reward). Only the second keeps the "
+    "correct mass at the largest group size. Every seed is a mark.",
+    alt="Correct and retained mass against group size for the two surrogates.",
+)
 register(
-    "gammas", title="Retained mass against γ", source="ours (beside figure 2)", needs=["gammas"], numbers=gammas_numbers,
+    "gammas",
+    title="Retained mass against γ",
+    source="ours (beside figure 2)",
+    needs=["gammas"],
+    numbers=gammas_numbers,
     paint=gammas_paint,
-    caption="Retained and correct mass at the last step against the focal exponent, a line for each group size, every seed a mark.",
-    alt="Retained mass and correct mass against gamma for several group sizes.")
+    caption="Retained and correct mass at the last step against the focal exponent, a line for each group size, "
+    "every seed a mark.",
+    alt="Retained mass and correct mass against gamma for several group sizes.",
+)
 register(
-    "crosscheck", title="Sampling against theory", source="ours", needs=["crosscheck"], numbers=crosscheck_numbers,
+    "crosscheck",
+    title="Sampling against theory",
+    source="ours",
+    needs=["crosscheck"],
+    numbers=crosscheck_numbers,
     paint=crosscheck_paint,
-    caption="(a) Standardised difference between what sampling code counts, which knows nothing of the laws, and what each closed form says, in every "
-            "registered cell; the dashed lines are the limits at the suite's false-alarm rate. (b) The same for laws made wrong on purpose: "
-            "each must lie past the limit in at least one cell, or the check could not have seen the error.",
-    alt="Points for each law, and crosses for wrong laws, with the limits of the test as dashed lines.")
+    caption="(a) Standardised difference between what sampling code counts, which knows nothing of the laws, and "
+    "what each closed form says, in every registered cell; the dashed lines are the limits at the suite's "
+    "false-alarm rate. (b) The same for laws made wrong on purpose: each must lie past the limit in at least "
+    "one cell, or the check could not have seen the error.",
+    alt="Points for each law, and crosses for wrong laws, with the limits of the test as dashed lines.",
+)

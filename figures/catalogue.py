@@ -11,4 +11,3 @@ SIMULATION = ("figure2", "trajectories", "zone", "surrogates", "gammas")
 CROSSCHECK = ("crosscheck",)
 
 ORDER = THEORY + SIMULATION + CROSSCHECK
-

@@ -1,8 +1,8 @@
 """`fgrpo figures list | draw | report`.
 
-    fgrpo figures draw figure1 worst_group_size --formats png
-    fgrpo figures draw all
-    fgrpo figures report
+fgrpo figures draw figure1 worst_group_size --formats png
+fgrpo figures draw all
+fgrpo figures report
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def run_list(arguments: argparse.Namespace) -> None:
     for name in catalogue.ORDER:
         figure = entry(name)
         missing = dict.fromkeys(SOURCES[need].command for need in results.missing(figure.needs))
-        rows.append({"figure": name, "paper": figure.source, "title": figure.title,
-                     "to do first": "; ".join(missing) or "-"})
+        rows.append(
+            {"figure": name, "paper": figure.source, "title": figure.title, "to do first": "; ".join(missing) or "-"}
+        )
     print(render(rows, arguments.form))
 
 

@@ -21,8 +21,12 @@ GAMMAS = (0.0, 0.5, 1.0, 2.0)
 SCALE_GROUP_SIZES = (8, 64)
 MODELS = ("Qwen2.5-7B", "Qwen3-4B-Base", "Llama-3.2-3B-Instruct")
 METHODS = ("GRPO", "DAPO", "CISPO")
-METRICS = {"math_pass_at_1": "math pass@1", "math_pass_at_256": "math pass@256",
-           "ood_pass_at_1": "OOD pass@1", "ood_pass_at_256": "OOD pass@256"}
+METRICS = {
+    "math_pass_at_1": "math pass@1",
+    "math_pass_at_256": "math pass@256",
+    "ood_pass_at_1": "OOD pass@1",
+    "ood_pass_at_256": "OOD pass@256",
+}
 
 
 def figure4_numbers(results: Results) -> Numbers:
@@ -38,7 +42,9 @@ def figure4_paint(numbers: Numbers) -> Figure:
     figure, axes = style.panels(2, height=2.7)
     for panel, key in zip(axes, ("right", "wrong"), strict=True):
         for curve in numbers["curves"]:
-            panel.plot(numbers["mu"], curve[key], label=f"γ = {curve['gamma']:g}", **style.gamma_look(curve["gamma"]).line())
+            panel.plot(
+                numbers["mu"], curve[key], label=f"γ = {curve['gamma']:g}", **style.gamma_look(curve["gamma"]).line()
+            )
         panel.set_xlabel("success probability µ")
         panel.set_ylim(0, 4)
         panel.set_xlim(0, 1)
@@ -53,8 +59,14 @@ def figure5_numbers(results: Results) -> Numbers:
     series = []
     for model, method in product(MODELS, METHODS):
         rows = where(table, model=model, method=method)
-        series.append({"model": model, "method": method, "gamma": rows["gamma"].tolist(),
-                       **{metric: rows[metric].tolist() for metric in METRICS}})
+        series.append(
+            {
+                "model": model,
+                "method": method,
+                "gamma": rows["gamma"].tolist(),
+                **{metric: rows[metric].tolist() for metric in METRICS},
+            }
+        )
     return {"series": series}
 
 
@@ -65,7 +77,9 @@ def figure5_paint(numbers: Numbers) -> Figure:
         panel = axes[index]
         for series in (series for series in numbers["series"] if series["model"] == model):
             look = looks[series["method"]]
-            panel.plot(range(len(series["gamma"])), series[metric], label=series["method"], **look.line(marker=look.marker))
+            panel.plot(
+                range(len(series["gamma"])), series[metric], label=series["method"], **look.line(marker=look.marker)
+            )
         panel.set_xticks(range(len(series["gamma"])), [f"{gamma:g}" for gamma in series["gamma"]])
         if index < len(MODELS):
             panel.set_title(model)
@@ -82,11 +96,26 @@ def drift_numbers(results: Results) -> Numbers:
     sizes = policy.GROUP_SIZES
     curves = []
     for surrogate, gamma in product(("probability", "ratio"), GAMMAS):
-        pairs = [theory.expected_mass_changes(
-            np.array(policy.CLASS_PROBABILITY), np.array(policy.CLASS_SIZE), np.array(policy.CLASS_IS_CORRECT), size,
-            gamma=gamma, learning_rate=1.0, surrogate=surrogate) for size in sizes]
-        curves.append({"surrogate": surrogate, "gamma": gamma, "dQ_pos": [float(pair[0]) for pair in pairs],
-                       "dQ_u_pos": [float(pair[1]) for pair in pairs]})
+        pairs = [
+            theory.expected_mass_changes(
+                np.array(policy.CLASS_PROBABILITY),
+                np.array(policy.CLASS_SIZE),
+                np.array(policy.CLASS_IS_CORRECT),
+                size,
+                gamma=gamma,
+                learning_rate=1.0,
+                surrogate=surrogate,
+            )
+            for size in sizes
+        ]
+        curves.append(
+            {
+                "surrogate": surrogate,
+                "gamma": gamma,
+                "dQ_pos": [float(pair[0]) for pair in pairs],
+                "dQ_u_pos": [float(pair[1]) for pair in pairs],
+            }
+        )
     return {"group_size": list(sizes), "curves": curves}
 
 
@@ -96,28 +125,48 @@ def drift_paint(numbers: Numbers) -> Figure:
         for curve in numbers["curves"]:
             if curve["surrogate"] == surrogate:
                 look = style.gamma_look(curve["gamma"])
-                panel.plot(numbers["group_size"], curve[key], label=f"γ = {curve['gamma']:g}",
-                           **look.line(marker=look.marker, markersize=3))
+                panel.plot(
+                    numbers["group_size"],
+                    curve[key],
+                    label=f"γ = {curve['gamma']:g}",
+                    **look.line(marker=look.marker, markersize=3),
+                )
         panel.axhline(0, color="black", linewidth=0.7)
         style.log2_axis(panel, "group size N" if key == "dQ_pos" else "")
         panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
     axes[0].set_ylabel("E[ΔQ unsampled-correct] / η")
     axes[2].set_ylabel("E[ΔQ correct] / η")
-    axes[1].legend(loc="lower right")
-    style.letter(axes, ["unsampled-correct, as printed (eq. 10)", "unsampled-correct, ratio surrogate",
-                        "all correct, as printed (eq. 17)", "all correct, ratio surrogate"])
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(GAMMAS))
+    style.letter(
+        axes,
+        [
+            "unsampled-correct, as printed (eq. 10)",
+            "unsampled-correct, ratio surrogate",
+            "all correct, as printed (eq. 17)",
+            "all correct, ratio surrogate",
+        ],
+    )
     return figure
 
 
 def scale_numbers(results: Results) -> Numbers:
     mu = np.linspace(0.005, 0.995, 199)
-    curves = [{"group_size": size, "gamma": gamma,
-               "scale": theory.expected_update_scale(size, mu, gamma, ddof=0, eps=0.0).tolist()}
-              for size, gamma in product(SCALE_GROUP_SIZES, GAMMAS)]
+    curves = [
+        {
+            "group_size": size,
+            "gamma": gamma,
+            "scale": theory.expected_update_scale(size, mu, gamma, ddof=0, eps=0.0).tolist(),
+        }
+        for size, gamma in product(SCALE_GROUP_SIZES, GAMMAS)
+    ]
     gammas = np.linspace(0, 3, 121)
-    return {"mu": mu.tolist(), "curves": curves, "gamma": gammas.tolist(),
-            "multiplier": [float(theory.learning_rate_multiplier(gamma)) for gamma in gammas],
-            "marked": {f"{gamma:g}": float(theory.learning_rate_multiplier(gamma)) for gamma in GAMMAS}}
+    return {
+        "mu": mu.tolist(),
+        "curves": curves,
+        "gamma": gammas.tolist(),
+        "multiplier": [float(theory.learning_rate_multiplier(gamma)) for gamma in gammas],
+        "marked": {f"{gamma:g}": float(theory.learning_rate_multiplier(gamma)) for gamma in GAMMAS},
+    }
 
 
 def scale_paint(numbers: Numbers) -> Figure:
@@ -133,7 +182,7 @@ def scale_paint(numbers: Numbers) -> Figure:
         panel.set_xlabel("success probability µ")
         panel.set_ylim(0, 1.1)
     axes[0].set_ylabel("mean update scale E[g |A|]")
-    axes[0].legend(loc="upper right")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(GAMMAS))
     axes[2].plot(numbers["gamma"], numbers["multiplier"], color="black")
     for gamma, value in numbers["marked"].items():
         look = style.gamma_look(float(gamma))
@@ -147,28 +196,53 @@ def scale_paint(numbers: Numbers) -> Figure:
 
 
 register(
-    "figure4", title="The focal weight tames groups that mostly succeed", source="4", numbers=figure4_numbers, paint=figure4_paint,
-    caption="Magnitude of the binary group advantage in the population limit, times the focal weight (1 - µ)^γ. Plain GRPO (γ = 0) "
-            "punishes the few wrong rollouts of an easy prompt without bound; γ of 0.5 already bounds it.",
-    alt="Advantage magnitudes against success probability for four values of gamma; larger gamma pulls the curves to zero as the "
-        "success probability nears one.")
+    "figure4",
+    title="The focal weight tames groups that mostly succeed",
+    source="4",
+    numbers=figure4_numbers,
+    paint=figure4_paint,
+    caption="Magnitude of the binary group advantage in the population limit, times the focal weight (1 - µ)^γ. "
+    "Plain GRPO (γ = 0) punishes the few wrong rollouts of an easy prompt without bound; γ of 0.5 already "
+    "bounds it.",
+    alt="Advantage magnitudes against success probability for four values of gamma; larger gamma pulls the "
+    "curves to zero as the success probability nears one.",
+)
 register(
-    "figure5", title="Published sweep of γ: three models, three methods", source="5 (layout ours; table 6)",
-    published=["table6_gamma"], numbers=figure5_numbers, paint=figure5_paint,
-    caption="Published pass@1 and pass@256 (percent) on math and out of domain against γ (table 6). The paper's own figure 5 was "
-            "not at hand, so choice and layout are ours.",
-    alt="Twelve small panels, one for each metric and model, with a line for each of GRPO, DAPO and CISPO against gamma.")
+    "figure5",
+    title="Published sweep of γ: three models, three methods",
+    source="5 (layout ours; table 6)",
+    published=["table6_gamma"],
+    numbers=figure5_numbers,
+    paint=figure5_paint,
+    caption="Published pass@1 and pass@256 (percent) on math and out of domain against γ (table 6). The paper's own "
+    "figure 5 was not at hand, so choice and layout are ours.",
+    alt="Twelve small panels, one for each metric and model, with a line for each of GRPO, DAPO and CISPO "
+    "against gamma.",
+)
 register(
-    "expected_drift", title="Which way unsampled-correct mass moves, exactly", source="ours", numbers=drift_numbers, paint=drift_paint,
-    caption="Exact expectation over sampling of one step's change of the unsampled-correct mass (a, b) and of the correct mass (c, d) "
-            "under the paper's 128,000-action start policy, rewards 1 and -1, learning rate η; left for the surrogate as printed (Prop. 3.2, "
-            "raw rewards), right for the importance-ratio surrogate (centred rewards, multiplicities).",
-    alt="Four panels against group size, a line for each gamma.")
+    "expected_drift",
+    title="Which way unsampled-correct mass moves, exactly",
+    source="ours",
+    numbers=drift_numbers,
+    paint=drift_paint,
+    caption="Exact expectation over sampling of one step's change of the unsampled-correct mass (a, b) and of the "
+    "correct mass (c, d) under the paper's 128,000-action start policy, rewards 1 and -1, learning rate η; "
+    "left for the surrogate as printed (Prop. 3.2, raw rewards), right for the importance-ratio surrogate "
+    "(centred rewards, multiplicities).",
+    alt="At every group size and gamma the unsampled-correct mass falls while the correct mass rises. The fall "
+    "is largest at small and middle group sizes and vanishes at the largest; a larger gamma makes both "
+    "smaller.",
+)
 register(
-    "update_scale", title="The focal weight is also a smaller step; this is how much smaller", source="ours (appendix N)",
-    numbers=scale_numbers, paint=scale_paint,
-    caption="(a, b) Exact mean of g |A| over groups of N rollouts (ours; population std) against the success probability. Thick: with "
-            "focal weight γ. Thin, same colour: plain GRPO at the learning rate matched to that γ. The control has the same mean over uniform µ, but another shape. "
-            "(c) The matched multiplier m(γ) of appendix N.",
-    alt="Update scale against success probability: with larger gamma the curve is lower and leans to hard prompts. The matched "
-        "multiplier falls from 1 at gamma 0 through 0.679 at 0.5.")
+    "update_scale",
+    title="The focal weight is also a smaller step; this is how much smaller",
+    source="ours (appendix N)",
+    numbers=scale_numbers,
+    paint=scale_paint,
+    caption="(a, b) Exact mean of g |A| over groups of N rollouts (ours; population std) against the success "
+    "probability. Thick: with focal weight γ. Thin, same colour: plain GRPO at the learning rate matched to "
+    "that γ. The control has the same mean over uniform µ, but another shape. (c) The matched multiplier "
+    "m(γ) of appendix N.",
+    alt="Update scale against success probability: with larger gamma the curve is lower and leans to hard "
+    "prompts. The matched multiplier falls from 1 at gamma 0 through 0.679 at 0.5.",
+)

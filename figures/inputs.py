@@ -1,7 +1,7 @@
 """What figures and claims are made from: result tables on disk, and the paper's published tables.
 
-A result table is known by a name, by its place under the results folder, by the command that makes it and by the columns
-that are read. A missing or malformed table is an error of one line that says so; nothing is filled in.
+A result table is known by a name, by its place under the results folder, by the command that makes it and by the
+columns that are read. A missing or malformed table is an error of one line that says so; nothing is filled in.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fgrpo_theory.foundation.files import read_json, read_table
 
-Columns = Mapping[str, np.ndarray[Any, Any]]
+Columns = Mapping[str, NDArray[Any]]
 
 PUBLISHED = Path(__file__).parent / "published"
 
@@ -39,10 +40,15 @@ _FINAL = ("group_size", "gamma", "seed", "step", "Q_pos", "M_ret")
 SOURCES = {
     "paper": Source("sims/paper/sweep.parquet", "fgrpo sims sweep --preset paper", _FINAL),
     "trajectories": Source("sims/paper/trajectories.parquet", "fgrpo sims sweep --preset paper", _FINAL),
-    "surrogates": Source("sims/surrogates/sweep.parquet", "fgrpo sims sweep --preset surrogates", (*_FINAL, "surrogate")),
+    "surrogates": Source(
+        "sims/surrogates/sweep.parquet", "fgrpo sims sweep --preset surrogates", (*_FINAL, "surrogate")
+    ),
     "gammas": Source("sims/gammas/sweep.parquet", "fgrpo sims sweep --preset gammas", _FINAL),
-    "crosscheck": Source("sims/crosscheck/crosscheck.parquet", "fgrpo sims crosscheck",
-                         ("law", "cell", "wrong_law", "z", "threshold", "verdict")),
+    "crosscheck": Source(
+        "sims/crosscheck/crosscheck.parquet",
+        "fgrpo sims crosscheck",
+        ("law", "cell", "wrong_law", "z", "threshold", "verdict"),
+    ),
     "proofs": Source("theory/proofs.json", "fgrpo theory prove"),
 }
 
@@ -106,21 +112,19 @@ def published(name: str) -> Columns:
     return read_table(PUBLISHED / f"{name}.csv")
 
 
-def published_names() -> list[str]:
-    """The published tables, in the paper's order."""
-    return sorted((path.stem for path in PUBLISHED.glob("*.csv")), key=lambda stem: int(stem[5:].split("_")[0]))
-
-
 def where(table: Columns, **equal: object) -> Columns:
-    """The rows in which every named column has the given value."""
+    """The rows in which every named column has the given value. Raises ValueError if there is none."""
     size = len(next(iter(table.values())))
     keep = np.ones(size, dtype=bool)
     for name, value in equal.items():
         keep &= table[name] == value
+    if not keep.any():
+        asked = ", ".join(f"{name}={value}" for name, value in equal.items())
+        raise ValueError(f"the table must have rows with {asked}, it has none; make it with its preset's full grid")
     return {name: column[keep] for name, column in table.items()}
 
 
-def by_group(table: Columns, column: str) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]]:
+def by_group(table: Columns, column: str) -> tuple[NDArray[Any], list[NDArray[Any]]]:
     """Group sizes in rising order, and for each the values of `column` (one a seed)."""
     sizes = np.unique(table["group_size"])
     return sizes, [table[column][table["group_size"] == size] for size in sizes]

@@ -30,7 +30,10 @@ FORMATS = ("png", "svg", "pdf")
 
 # What each writer would otherwise stamp with the time or the version of the day.
 _METADATA: dict[str, dict[str, Any]] = {
-    "png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
 
 
 @dataclass(frozen=True)
@@ -70,16 +73,33 @@ class Entry:
         """What is written beside the picture."""
         inputs = {SOURCES[name].path: results.digest(name) for name in self.needs}
         inputs |= {f"published/{name}.csv": digest(PUBLISHED / f"{name}.csv") for name in self.published}
-        return {"name": self.name, "title": self.title, "caption": self.caption, "source": self.source,
-                "inputs": inputs, "config_hash": config_hash({"figure": self.name, "inputs": inputs}),
-                "commit": commit(), "numbers": numbers}
+        return {
+            "name": self.name,
+            "title": self.title,
+            "caption": self.caption,
+            "source": self.source,
+            "inputs": inputs,
+            "config_hash": config_hash({"figure": self.name, "inputs": inputs}),
+            "commit": commit(),
+            "numbers": numbers,
+        }
 
 
 REGISTRY: dict[str, Entry] = {}
 
 
-def register(name: str, *, title: str, caption: str, alt: str, source: str, numbers: Callable[[Results], Numbers],
-             paint: Callable[[Numbers], Figure], needs: Sequence[str] = (), published: Sequence[str] = ()) -> Entry:
+def register(
+    name: str,
+    *,
+    title: str,
+    caption: str,
+    alt: str,
+    source: str,
+    numbers: Callable[[Results], Numbers],
+    paint: Callable[[Numbers], Figure],
+    needs: Sequence[str] = (),
+    published: Sequence[str] = (),
+) -> Entry:
     """Add a figure to the register; names are unique and every need is a known source."""
     if name in REGISTRY:
         raise ValueError(f"name must be a new figure, got name={name!r}")
@@ -133,4 +153,3 @@ def writable_folder(path: Path | str) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"out must be a folder that can be written to, got out={folder}")
     return folder
-

@@ -18,20 +18,48 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
 GREY = "#6b6b6b"
 
 FULL_WIDTH = 7.0
 """Inches: the text width of a printed page."""
 
 _RC = {
-    "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8.5, "axes.labelsize": 8,
-    "xtick.labelsize": 7.5, "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "legend.frameon": True,
-    "legend.framealpha": 0.85, "legend.edgecolor": "none", "legend.handlelength": 2.6,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
-    "grid.linewidth": 0.5, "axes.axisbelow": True, "axes.titlelocation": "left", "lines.linewidth": 1.5,
-    "lines.markersize": 4, "savefig.dpi": 200, "figure.facecolor": "white", "savefig.facecolor": "white",
-    "mathtext.fontset": "dejavusans", "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "legend.frameon": True,
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "legend.handlelength": 2.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4,
+    "savefig.dpi": 200,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "mathtext.fontset": "dejavusans",
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
     # A fixed salt makes the identifiers inside an SVG the same in every run.
     "svg.hashsalt": "fgrpo",
 }
@@ -51,8 +79,13 @@ class Look:
 
 
 SERIES = (
-    Look(BLUE, "-", "o"), Look(VERMILLION, "--", "s"), Look(GREEN, "-.", "^"), Look(PURPLE, ":", "D"),
-    Look(ORANGE, (0, (5, 1, 1, 1, 1, 1)), "v"), Look(BLACK, (0, (1, 2)), "x"), Look(SKY, (0, (8, 2)), "P"),
+    Look(BLUE, "-", "o"),
+    Look(VERMILLION, "--", "s"),
+    Look(GREEN, "-.", "^"),
+    Look(PURPLE, ":", "D"),
+    Look(ORANGE, (0, (5, 1, 1, 1, 1, 1)), "v"),
+    Look(BLACK, (0, (1, 2)), "x"),
+    Look(SKY, (0, (8, 2)), "P"),
 )
 """Looks for series without a fixed role, in the order of use."""
 

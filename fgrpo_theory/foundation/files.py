@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def write_table(path: Path | str, columns: Mapping[str, Any]) -> None:
         pq.write_table(table, file, compression="zstd")
 
 
-def read_table(path: Path | str) -> dict[str, np.ndarray[Any, Any]]:
+def read_table(path: Path | str) -> dict[str, NDArray[Any]]:
     """Read a parquet or CSV table as numpy columns."""
     import pyarrow.csv
     import pyarrow.parquet as pq

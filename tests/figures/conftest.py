@@ -9,33 +9,45 @@ import pytest
 
 from fgrpo_theory.foundation.files import write_json, write_table
 
-SIZES = (2, 64, 256, 8192, 131072)
+SIZES = (2, 16, 64, 256, 2048, 8192, 131072)
 SEEDS = (0, 1, 2, 3)
 
 
 def retained(size: int, gamma: float, surrogate: str = "ratio") -> float:
     """A retained mass with the three regimes of the paper; the printed surrogate never comes back."""
-    base = {2: 0.99, 64: 0.6, 256: 0.05, 8192: 0.04, 131072: 0.99}[size]
+    base = {2: 0.99, 16: 0.96, 64: 0.6, 256: 0.05, 2048: 0.04, 8192: 0.04, 131072: 0.99}[size]
     if surrogate == "probability" and size == 131072:
         base = 0.03
     return min(1.0, base + 0.1 * gamma * (base < 0.5))
 
 
-def sweep_columns(gammas: tuple[float, ...] = (0.0, 1.0), surrogates: tuple[str, ...] = ("ratio",),
-                  steps: tuple[int, ...] = (0, 500, 1000)) -> dict[str, np.ndarray]:
+def sweep_columns(
+    gammas: tuple[float, ...] = (0.0, 1.0),
+    surrogates: tuple[str, ...] = ("ratio",),
+    steps: tuple[int, ...] = (0, 500, 1000),
+) -> dict[str, np.ndarray]:
     """Rows for every surrogate, group size, gamma, seed and step, with a little spread over seeds."""
-    rows = [(size, gamma, seed, surrogate, step) for surrogate in surrogates for size in SIZES for gamma in gammas
-            for seed in SEEDS for step in steps]
+    rows = [
+        (size, gamma, seed, surrogate, step)
+        for surrogate in surrogates
+        for size in SIZES
+        for gamma in gammas
+        for seed in SEEDS
+        for step in steps
+    ]
     spread = [0.001 * (row[2] - 1.5) for row in rows]
     done = [row[4] / 1000 for row in rows]
     kept = [retained(row[0], row[1], row[3]) for row in rows]
     return {
         "group_size": np.array([row[0] for row in rows], dtype=np.int64),
-        "gamma": np.array([row[1] for row in rows]), "seed": np.array([row[2] for row in rows], dtype=np.int64),
-        "surrogate": np.array([row[3] for row in rows]), "step": np.array([row[4] for row in rows], dtype=np.int64),
+        "gamma": np.array([row[1] for row in rows]),
+        "seed": np.array([row[2] for row in rows], dtype=np.int64),
+        "surrogate": np.array([row[3] for row in rows]),
+        "step": np.array([row[4] for row in rows], dtype=np.int64),
         "Q_pos": np.array([0.63 + share * (0.3 + jump) for share, jump in zip(done, spread, strict=True)]),
-        "M_ret": np.array([1 - share * (1 - min(1.0, keep + jump))
-                           for share, keep, jump in zip(done, kept, spread, strict=True)]),
+        "M_ret": np.array(
+            [1 - share * (1 - min(1.0, keep + jump)) for share, keep, jump in zip(done, kept, spread, strict=True)]
+        ),
     }
 
 
@@ -47,19 +59,26 @@ def last_rows(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def crosscheck_columns() -> dict[str, np.ndarray]:
     """Two laws, three cells each, and one wrong law of each, all as they should be."""
-    rows = [(law, f"{law}-{cell}", None, z) for law in ("tail miss", "activity") for cell, z in enumerate((-1.0, 0.2, 2.5))]
+    rows = [
+        (law, f"{law}-{cell}", None, z) for law in ("tail miss", "activity") for cell, z in enumerate((-1.0, 0.2, 2.5))
+    ]
     rows += [(law, f"{law}-0", f"{law} without its last term", 40.0) for law in ("tail miss", "activity")]
-    return {"law": np.array([row[0] for row in rows]), "cell": np.array([row[1] for row in rows]),
-            "wrong_law": np.array([row[2] for row in rows], dtype=object), "z": np.array([row[3] for row in rows]),
-            "threshold": np.full(len(rows), 5.5),
-            "verdict": np.array(["pass" if row[2] is None else "killed" for row in rows])}
+    return {
+        "law": np.array([row[0] for row in rows]),
+        "cell": np.array([row[1] for row in rows]),
+        "wrong_law": np.array([row[2] for row in rows], dtype=object),
+        "z": np.array([row[3] for row in rows]),
+        "threshold": np.full(len(rows), 5.5),
+        "verdict": np.array(["pass" if row[2] is None else "killed" for row in rows]),
+    }
 
 
 def write_results(root: Path, **replaced: dict[str, np.ndarray]) -> Path:
     """A complete results folder; `replaced` gives other columns for paper, surrogates, gammas or crosscheck."""
     full = sweep_columns()
     tables = {
-        "sims/paper/trajectories": full, "sims/paper/sweep": replaced.get("paper", last_rows(full)),
+        "sims/paper/trajectories": full,
+        "sims/paper/sweep": replaced.get("paper", last_rows(full)),
         "sims/surrogates/sweep": replaced.get("surrogates", last_rows(sweep_columns((0.0,), ("ratio", "probability")))),
         "sims/gammas/sweep": replaced.get("gammas", last_rows(sweep_columns((0.0, 0.5, 1.0, 2.0)))),
         "sims/crosscheck/crosscheck": replaced.get("crosscheck", crosscheck_columns()),
@@ -69,8 +88,18 @@ def write_results(root: Path, **replaced: dict[str, np.ndarray]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_table(path, columns)
     (root / "theory").mkdir(exist_ok=True)
-    write_json(root / "theory/proofs.json", [
-        {"name": "lemma31", "source": "Lemma 3.1", "statement": "sum <over> outcomes", "residual": "0", "seconds": 0.1}])
+    write_json(
+        root / "theory/proofs.json",
+        [
+            {
+                "name": "lemma31",
+                "source": "Lemma 3.1",
+                "statement": "sum <over> outcomes",
+                "residual": "0",
+                "seconds": 0.1,
+            }
+        ],
+    )
     return root
 
 
