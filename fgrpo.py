@@ -70,7 +70,9 @@ def _missing(chosen: str | None, error: ModuleNotFoundError) -> int:
     extra = COMMANDS[chosen][2] if chosen in COMMANDS else ""
     if not extra or (error.name or "").split(".")[0] in ("fgrpo_theory", "sims", "figures"):
         raise error
-    print(f"fgrpo {chosen}: error: {error.name} is not installed; pip install 'fgrpo[{extra}]' brings it", file=sys.stderr)
+    print(
+        f"fgrpo {chosen}: error: {error.name} is not installed; pip install 'fgrpo[{extra}]' brings it", file=sys.stderr
+    )
     return 2
 
 

@@ -62,15 +62,17 @@ class Side:
         return np.asarray(self.p / self.mass)
 
     def missed(self, k: Numbers) -> Numbers:
-        """"count class": chance that a given action is not among k draws from this side."""
+        """ "count class": chance that a given action is not among k draws from this side."""
         return _power(self.q, self.rest / self.mass, k)
 
     def sampled(self, k: Numbers) -> Numbers:
-        """"count class": chance that a given action is among k draws from this side."""
+        """ "count class": chance that a given action is among k draws from this side."""
         return _hit(self.q, self.rest / self.mass, k)
 
 
-def expected_unsampled_correct_mass(p: ArrayLike, is_correct: ArrayLike, group_size: int, *, size: ArrayLike | None = None) -> Any:
+def expected_unsampled_correct_mass(
+    p: ArrayLike, is_correct: ArrayLike, group_size: int, *, size: ArrayLike | None = None
+) -> Any:
     """E[Q_u,pos] = sum over correct actions of p (1 - p)^N (BroRL, Lemma 2).
 
     p: "action" (or one action's, of each class, with `size` actions each); sums to 1. group_size: N >= 1. Raises ValueError.
@@ -84,8 +86,9 @@ def expected_unsampled_correct_mass(p: ArrayLike, is_correct: ArrayLike, group_s
     return _plain((right.size * right.p * _power(right.p, 1 - right.p, _counts(n, n, p_))[0]).sum())
 
 
-def expected_sampled_mass(p: ArrayLike, is_correct: ArrayLike, group_size: int, correct: ArrayLike, *,
-                          size: ArrayLike | None = None) -> tuple[Numbers, Numbers]:
+def expected_sampled_mass(
+    p: ArrayLike, is_correct: ArrayLike, group_size: int, correct: ArrayLike, *, size: ArrayLike | None = None
+) -> tuple[Numbers, Numbers]:
     """(E[P_pos | X = k], E[P_neg | X = k]), Lemma H.1: the first never falls in k, the second never rises.
 
     p, is_correct, size: as above. group_size: N. correct: whole k in [0, N], "count". Each result is "count"; NaN where X = k is
@@ -106,8 +109,16 @@ def expected_sampled_mass(p: ArrayLike, is_correct: ArrayLike, group_size: int, 
     return masses[0], masses[1]
 
 
-def expected_baseline(p: ArrayLike, is_correct: ArrayLike, group_size: int, correct: ArrayLike, *, size: ArrayLike | None = None,
-                      reward_correct: float = 1.0, reward_wrong: float = -1.0) -> Numbers:
+def expected_baseline(
+    p: ArrayLike,
+    is_correct: ArrayLike,
+    group_size: int,
+    correct: ArrayLike,
+    *,
+    size: ArrayLike | None = None,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+) -> Numbers:
     """E[S_R | X = k] = R_c E[P_pos | k] + R_w E[P_neg | k], Corollary H.2: never falls in k if R_w <= 0.
 
     Arguments and errors as for `expected_sampled_mass`.
@@ -115,16 +126,30 @@ def expected_baseline(p: ArrayLike, is_correct: ArrayLike, group_size: int, corr
     >>> expected_baseline([0.5, 0.25, 0.25], [True, True, False], 2, [0, 2]).round(6)
     array([-0.25    ,  0.583333])
     """
-    require(reward_correct > reward_wrong, "reward_correct must be greater than reward_wrong",
-            reward_correct=reward_correct, reward_wrong=reward_wrong)
+    require(
+        reward_correct > reward_wrong,
+        "reward_correct must be greater than reward_wrong",
+        reward_correct=reward_correct,
+        reward_wrong=reward_wrong,
+    )
     pos, neg = expected_sampled_mass(p, is_correct, group_size, correct, size=size)
     return np.asarray(reward_correct * pos + reward_wrong * neg)[()]
 
 
 def expected_mass_changes(
-    class_probability: ArrayLike, class_size: ArrayLike, class_is_correct: ArrayLike, group_size: int, *, gamma: float = 0.0,
-    learning_rate: float = 1.0, reward_correct: float = 1.0, reward_wrong: float = -1.0, surrogate: str = "probability",
-    std_scaled: bool = False, ddof: int = 1, eps: float = 0.0,
+    class_probability: ArrayLike,
+    class_size: ArrayLike,
+    class_is_correct: ArrayLike,
+    group_size: int,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    surrogate: str = "probability",
+    std_scaled: bool = False,
+    ddof: int = 1,
+    eps: float = 0.0,
 ) -> tuple[Any, Any]:
     """(E[dQ_pos], E[dQ_u,pos]) over the draw of a group of N rollouts: exact, no simulation (ours).
 
@@ -138,8 +163,20 @@ def expected_mass_changes(
     >>> round(pos, 6), round(u_pos, 6)
     (0.045938, -0.012211)
     """
-    right, wrong, n, o = _prepare(class_probability, class_size, class_is_correct, group_size, gamma, learning_rate,
-                                  reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps)
+    right, wrong, n, o = _prepare(
+        class_probability,
+        class_size,
+        class_is_correct,
+        group_size,
+        gamma,
+        learning_rate,
+        reward_correct,
+        reward_wrong,
+        surrogate,
+        std_scaled,
+        ddof,
+        eps,
+    )
     law = _ratio_law if o.surrogate == "ratio" else _probability_law
     total, unsampled = law(right, wrong, n, o)
     return _plain(total), _plain(unsampled)
@@ -184,12 +221,14 @@ def _probability_law(right: Side, wrong: Side, n: int, o: Options) -> tuple[Any,
         p_pos, a2 = _sums(right, hit_pos)
         p_neg, b2 = _sums(wrong, hit_neg)
         q_u, u_pos2 = _sums(right, missed)
-        linear += (w * (o.reward_correct * (wrong.mass * a2 + bias * p_pos)
-                        + o.reward_wrong * (bias * p_neg - right.mass * b2))).sum()
+        linear += (
+            w
+            * (o.reward_correct * (wrong.mass * a2 + bias * p_pos) + o.reward_wrong * (bias * p_neg - right.mass * b2))
+        ).sum()
         # i not sampled, j sampled, both correct: E[Q_u P_pos], E[Q_u A2] and E[U_pos2 P_pos] are its three weightings.
         pairs = _unsampled_and_sampled(right, k, missed)
         mass = right.p
-        cross = [(w * (pairs * mass[:, None]**i * mass**j).sum((1, 2))).sum() for i, j in ((1, 1), (1, 2), (2, 1))]
+        cross = [(w * (pairs * mass[:, None] ** i * mass**j).sum((1, 2))).sum() for i, j in ((1, 1), (1, 2), (2, 1))]
         direct -= o.reward_correct * cross[2] + o.reward_wrong * (w * p_neg * u_pos2).sum()
         coupling -= o.reward_correct * (cross[1] - (right.second + wrong.second) * cross[0])
         coupling -= o.reward_wrong * (w * q_u * (b2 - (right.second + wrong.second) * p_neg)).sum()
@@ -198,7 +237,7 @@ def _probability_law(right: Side, wrong: Side, n: int, o: Options) -> tuple[Any,
 
 
 def _unsampled_and_sampled(side: Side, k: Numbers, missed: Numbers) -> Numbers:
-    """"count i j": expected number of pairs (action of class i not sampled, another one of class j sampled)."""
+    """ "count i j": expected number of pairs (action of class i not sampled, another one of class j sampled)."""
     others = side.size[:, None] * (side.size - _identity(side))
     rest = side.rest[:, None] + 0 * side.p
     # Without another action no pair exists; 1 keeps the division defined.
@@ -218,12 +257,33 @@ def _sums(side: Side, chance: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _prepare(
-    class_probability: ArrayLike, class_size: ArrayLike, class_is_correct: ArrayLike, group_size: int, gamma: float,
-    learning_rate: float, reward_correct: float, reward_wrong: float, surrogate: str, std_scaled: bool, ddof: int, eps: float,
+    class_probability: ArrayLike,
+    class_size: ArrayLike,
+    class_is_correct: ArrayLike,
+    group_size: int,
+    gamma: float,
+    learning_rate: float,
+    reward_correct: float,
+    reward_wrong: float,
+    surrogate: str,
+    std_scaled: bool,
+    ddof: int,
+    eps: float,
 ) -> tuple[Side, Side, int, Options]:
-    p, correct, size = as_policy(class_probability, class_is_correct, class_size, name="class_probability", size_name="class_size")
-    options = as_options(gamma=gamma, learning_rate=learning_rate, reward_correct=reward_correct, reward_wrong=reward_wrong,
-                         surrogate=surrogate, std_scaled=std_scaled, ddof=ddof, eps=eps, exact=p.dtype == object)
+    p, correct, size = as_policy(
+        class_probability, class_is_correct, class_size, name="class_probability", size_name="class_size"
+    )
+    options = as_options(
+        gamma=gamma,
+        learning_rate=learning_rate,
+        reward_correct=reward_correct,
+        reward_wrong=reward_wrong,
+        surrogate=surrogate,
+        std_scaled=std_scaled,
+        ddof=ddof,
+        eps=eps,
+        exact=p.dtype == object,
+    )
     return _side(p, size, correct), _side(p, size, ~correct), as_group_size(group_size), options
 
 
@@ -244,7 +304,9 @@ def _without_one(total: Numbers, one: Numbers, size: Numbers) -> Numbers:
 def _weights(n: int, m: Any, not_m: Any, exact: bool) -> tuple[int, Numbers]:
     """Binomial(n, m) as (first count, weights)."""
     if exact:
-        return 0, np.array([comb(n, k) * Fraction(m) ** k * Fraction(not_m) ** (n - k) for k in range(n + 1)], dtype=object)
+        return 0, np.array(
+            [comb(n, k) * Fraction(m) ** k * Fraction(not_m) ** (n - k) for k in range(n + 1)], dtype=object
+        )
     if n == 0:
         return 0, np.ones(1)
     return binomial_weights(n, float(m / (m + not_m)))
@@ -264,14 +326,16 @@ def _blocks(first: int, pmf: Numbers, classes: int) -> Iterator[tuple[Numbers, N
 
 
 def _power(x: Numbers, not_x: Numbers, k: Numbers) -> Numbers:
-    """"count x": (1 - x)^k, given both x and 1 - x; 0^0 = 1."""
+    """ "count x": (1 - x)^k, given both x and 1 - x; 0^0 = 1."""
     if x.dtype == object:
-        return np.array([[(1 - value) ** int(count) for value in x] for count in k], dtype=object).reshape(len(k), len(x))
+        return np.array([[(1 - value) ** int(count) for value in x] for count in k], dtype=object).reshape(
+            len(k), len(x)
+        )
     return np.where(k[:, None] == 0, 1.0, np.exp(np.maximum(k, 1.0)[:, None] * _log_not(x, not_x)))
 
 
 def _hit(x: Numbers, not_x: Numbers, k: Numbers) -> Numbers:
-    """"count x": 1 - (1 - x)^k; exactly 0 for k = 0."""
+    """ "count x": 1 - (1 - x)^k; exactly 0 for k = 0."""
     if x.dtype == object:
         return 1 - _power(x, not_x, k)
     return np.where(k[:, None] == 0, 0.0, -np.expm1(np.maximum(k, 1.0)[:, None] * _log_not(x, not_x)))

@@ -55,13 +55,19 @@ def success_from_rewards(rewards: Any, reward_correct: float, reward_wrong: floa
     >>> success_from_rewards(np.array([1.0, -1.0, -1.0, -1.0]), 1.0, -1.0)
     np.float64(0.25)
     """
-    require(reward_correct > reward_wrong, "reward_correct must be greater than reward_wrong",
-            reward_correct=reward_correct, reward_wrong=reward_wrong)
+    require(
+        reward_correct > reward_wrong,
+        "reward_correct must be greater than reward_wrong",
+        reward_correct=reward_correct,
+        reward_wrong=reward_wrong,
+    )
     rewards = _numeric("rewards", rewards)
     correct = rewards == reward_correct
     if not bool((correct | (rewards == reward_wrong)).all()):
-        raise ValueError(f"rewards must be binary, reward_correct={reward_correct} or reward_wrong={reward_wrong}, "
-                         f"got values from {float(rewards.min())} to {float(rewards.max())}")
+        raise ValueError(
+            f"rewards must be binary, reward_correct={reward_correct} or reward_wrong={reward_wrong}, "
+            f"got values from {float(rewards.min())} to {float(rewards.max())}"
+        )
     return success_rate(correct)
 
 
@@ -97,7 +103,9 @@ def group_advantage(rewards: Any, *, ddof: int, eps: float, scorable: Any | None
     return _choose(mixed, centred / deviation, 0.0)
 
 
-def focal_advantage(rewards: Any, success: Any, gamma: float, *, ddof: int, eps: float, scorable: Any | None = None) -> Any:
+def focal_advantage(
+    rewards: Any, success: Any, gamma: float, *, ddof: int, eps: float, scorable: Any | None = None
+) -> Any:
     """g * A for every rollout of the group, eq. 13. gamma = 0 is `group_advantage`, bit for bit.
 
     rewards, success, scorable: "... rollout". Raises ValueError.
@@ -142,8 +150,5 @@ def _choose(condition: Any, value: Any, otherwise: float) -> Any:
 def _first_counted(rewards: Any, weight: Any) -> Any:
     """The first scorable reward of each group (any finite value where there is none), as a column."""
     index = weight.argmax(-1)[..., None]
-    if _is_tensor(rewards):
-        first = rewards.gather(-1, index)
-    else:
-        first = np.take_along_axis(rewards, index, -1)
+    first = rewards.gather(-1, index) if _is_tensor(rewards) else np.take_along_axis(rewards, index, -1)
     return _choose(first == first, first, 0.0)

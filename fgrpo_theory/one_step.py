@@ -78,22 +78,34 @@ def sampled_moments(
     >>> float(m.Q_u_pos), round(float(m.S_R), 12)
     (0.2, 0.2)
     """
-    p_, correct, n, options = _prepare(p, is_correct, counts, 0.0, 1.0, reward_correct, reward_wrong, "probability", False, 1, 0.0)
+    p_, correct, n, options = _prepare(
+        p, is_correct, counts, 0.0, 1.0, reward_correct, reward_wrong, "probability", False, 1, 0.0
+    )
     return _moments(p_, correct, n > 0, options)
 
 
 def logit_update(
-    p: ArrayLike, is_correct: ArrayLike, counts: ArrayLike, *, gamma: float = 0.0, learning_rate: float = 1.0,
-    reward_correct: float = 1.0, reward_wrong: float = -1.0, surrogate: str = "probability", std_scaled: bool = False,
-    ddof: int = 1, eps: float = 0.0,
+    p: ArrayLike,
+    is_correct: ArrayLike,
+    counts: ArrayLike,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    surrogate: str = "probability",
+    std_scaled: bool = False,
+    ddof: int = 1,
+    eps: float = 0.0,
 ) -> Numbers:
     """dz, "... action": eq. 5, or the ratio surrogate's update (see the module). Raises ValueError.
 
     >>> logit_update([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio")
     array([ 0.5,  0. , -0.5])
     """
-    p_, correct, n, options = _prepare(p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate,
-                                       std_scaled, ddof, eps)
+    p_, correct, n, options = _prepare(
+        p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps
+    )
     scale = _scale(correct, n, options)
     if options.surrogate == "ratio":
         plus, minus = _centred(correct, n, options)
@@ -121,44 +133,74 @@ def subset_mass_change(p: ArrayLike, dz: ArrayLike, subset: ArrayLike) -> Number
     """
     p_, change = _with_update(p, dz)
     inside = np.asarray(subset)
-    require(inside.dtype == np.bool_ and inside.shape[-1:] == p_.shape, "subset must be booleans over the actions of p",
-            subset_dtype=inside.dtype, subset_shape=inside.shape)
+    require(
+        inside.dtype == np.bool_ and inside.shape[-1:] == p_.shape,
+        "subset must be booleans over the actions of p",
+        subset_dtype=inside.dtype,
+        subset_shape=inside.shape,
+    )
     return np.asarray((p_ * change * inside).sum(-1) - (p_ * inside).sum(-1) * (p_ * change).sum(-1))[()]
 
 
 def total_mass_change(
-    p: ArrayLike, is_correct: ArrayLike, counts: ArrayLike, *, gamma: float = 0.0, learning_rate: float = 1.0,
-    reward_correct: float = 1.0, reward_wrong: float = -1.0, surrogate: str = "probability", std_scaled: bool = False,
-    ddof: int = 1, eps: float = 0.0,
+    p: ArrayLike,
+    is_correct: ArrayLike,
+    counts: ArrayLike,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    surrogate: str = "probability",
+    std_scaled: bool = False,
+    ddof: int = 1,
+    eps: float = 0.0,
 ) -> Numbers:
     """dQ_pos, eq. 17 (BroRL, Theorem 1), or the ratio surrogate's law; "...". Raises ValueError.
 
     >>> total_mass_change([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio").round(6)
     np.float64(0.18)
     """
-    p_, correct, n, o = _prepare(p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate,
-                                 std_scaled, ddof, eps)
+    p_, correct, n, o = _prepare(
+        p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps
+    )
     m, scale = _moments(p_, correct, n > 0, o), _scale(correct, n, o)
     if o.surrogate == "ratio":
         plus, minus = _centred(correct, n, o)
         v_pos, v_neg = (n * p_ * correct).sum(-1), (n * p_ * ~correct).sum(-1)
         return np.asarray(scale * (plus * v_pos * m.Q_neg - minus * v_neg * m.Q_pos))[()]
-    return np.asarray(scale * ((o.reward_correct - m.S_R) * m.Q_neg * m.A2 + (m.S_R - o.reward_wrong) * m.Q_pos * m.B2
-                               + m.S_R * (m.Q_pos * m.U_neg2 - m.Q_neg * m.U_pos2)))[()]
+    return np.asarray(
+        scale
+        * (
+            (o.reward_correct - m.S_R) * m.Q_neg * m.A2
+            + (m.S_R - o.reward_wrong) * m.Q_pos * m.B2
+            + m.S_R * (m.Q_pos * m.U_neg2 - m.Q_neg * m.U_pos2)
+        )
+    )[()]
 
 
 def unsampled_mass_change(
-    p: ArrayLike, is_correct: ArrayLike, counts: ArrayLike, *, gamma: float = 0.0, learning_rate: float = 1.0,
-    reward_correct: float = 1.0, reward_wrong: float = -1.0, surrogate: str = "probability", std_scaled: bool = False,
-    ddof: int = 1, eps: float = 0.0,
+    p: ArrayLike,
+    is_correct: ArrayLike,
+    counts: ArrayLike,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    surrogate: str = "probability",
+    std_scaled: bool = False,
+    ddof: int = 1,
+    eps: float = 0.0,
 ) -> MassChange:
     """dQ_u,pos with its direct drift and its coupling, eq. 10 (Prop. 3.2), or the ratio surrogate's law. Raises ValueError.
 
     >>> float(unsampled_mass_change([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio").total.round(6))
     -0.02
     """
-    p_, correct, n, o = _prepare(p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate,
-                                 std_scaled, ddof, eps)
+    p_, correct, n, o = _prepare(
+        p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps
+    )
     m, scale = _moments(p_, correct, n > 0, o), _scale(correct, n, o)
     if o.surrogate == "ratio":
         plus, minus = _centred(correct, n, o)
@@ -166,20 +208,44 @@ def unsampled_mass_change(
         direct, coupling = 0 * scale, -scale * m.Q_u_pos * (plus * v_pos + minus * v_neg)
     else:
         direct = -scale * m.S_R * m.U_pos2
-        coupling = -scale * m.Q_u_pos * ((o.reward_correct - m.S_R) * m.A2 + (o.reward_wrong - m.S_R) * m.B2 - m.S_R * m.U2)
+        coupling = (
+            -scale * m.Q_u_pos * ((o.reward_correct - m.S_R) * m.A2 + (o.reward_wrong - m.S_R) * m.B2 - m.S_R * m.U2)
+        )
     return MassChange(np.asarray(direct + coupling)[()], np.asarray(direct)[()], np.asarray(coupling)[()])
 
 
 def _prepare(
-    p: ArrayLike, is_correct: ArrayLike, counts: ArrayLike, gamma: float, learning_rate: float, reward_correct: float,
-    reward_wrong: float, surrogate: str, std_scaled: bool, ddof: int, eps: float,
+    p: ArrayLike,
+    is_correct: ArrayLike,
+    counts: ArrayLike,
+    gamma: float,
+    learning_rate: float,
+    reward_correct: float,
+    reward_wrong: float,
+    surrogate: str,
+    std_scaled: bool,
+    ddof: int,
+    eps: float,
 ) -> tuple[Numbers, BoolArray, Numbers, Options]:
     p_, correct, _ = as_policy(p, is_correct)
     exact = p_.dtype == object
-    options = as_options(gamma=gamma, learning_rate=learning_rate, reward_correct=reward_correct, reward_wrong=reward_wrong,
-                         surrogate=surrogate, std_scaled=std_scaled, ddof=ddof, eps=eps, exact=exact)
+    options = as_options(
+        gamma=gamma,
+        learning_rate=learning_rate,
+        reward_correct=reward_correct,
+        reward_wrong=reward_wrong,
+        surrogate=surrogate,
+        std_scaled=std_scaled,
+        ddof=ddof,
+        eps=eps,
+        exact=exact,
+    )
     n = as_float("counts", counts)
-    require(n.shape[-1:] == p_.shape, "counts must have one column an action of p", **{"counts.shape": n.shape, "p.shape": p_.shape})
+    require(
+        n.shape[-1:] == p_.shape,
+        "counts must have one column an action of p",
+        **{"counts.shape": n.shape, "p.shape": p_.shape},
+    )
     require((n >= 0) & (np.floor(n) == n) & np.isfinite(n), "counts must be whole numbers of at least 0", counts=n)
     require(n.sum(-1) >= 1, "counts must hold at least one rollout a group", group_size=n.sum(-1))
     return p_, correct, as_fractions(n) if exact else n, options
@@ -188,7 +254,11 @@ def _prepare(
 def _with_update(p: ArrayLike, dz: ArrayLike) -> tuple[Numbers, Numbers]:
     p_ = as_numbers("p", p)
     change = np.asarray(dz) if p_.dtype == object else as_float("dz", dz)
-    require(change.shape[-1:] == p_.shape, "dz must have one column an action of p", **{"dz.shape": change.shape, "p.shape": p_.shape})
+    require(
+        change.shape[-1:] == p_.shape,
+        "dz must have one column an action of p",
+        **{"dz.shape": change.shape, "p.shape": p_.shape},
+    )
     return p_, change
 
 
@@ -199,8 +269,19 @@ def _moments(p: Numbers, correct: BoolArray, sampled: BoolArray, o: Options) -> 
     p_pos, p_neg = (p * a).sum(-1), (p * b).sum(-1)
     total_pos, total_neg = (p * correct).sum() + 0 * p_pos, (p * wrong).sum() + 0 * p_pos
     u_pos2, u_neg2 = (square * u_pos).sum(-1), (square * u_neg).sum(-1)
-    parts = (p_pos, p_neg, total_pos, total_neg, (p * u_pos).sum(-1), (square * a).sum(-1), (square * b).sum(-1),
-             u_pos2 + u_neg2, u_pos2, u_neg2, o.reward_correct * p_pos + o.reward_wrong * p_neg)
+    parts = (
+        p_pos,
+        p_neg,
+        total_pos,
+        total_neg,
+        (p * u_pos).sum(-1),
+        (square * a).sum(-1),
+        (square * b).sum(-1),
+        u_pos2 + u_neg2,
+        u_pos2,
+        u_neg2,
+        o.reward_correct * p_pos + o.reward_wrong * p_neg,
+    )
     return Moments(*(np.asarray(part)[()] for part in parts))
 
 

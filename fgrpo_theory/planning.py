@@ -69,11 +69,18 @@ def concentration_zone(mu: ArrayLike, tau: ArrayLike, level: ArrayLike = 0.5) ->
 
     def exact_above(index: int, n: int) -> mpmath.mpf:
         mu_i, tau_i = mu_.flat[index], tau_.flat[index]
-        return (_exact_miss(n, mu_i, tau_i)
-                - mpmath.mpf(float(level_.flat[index])) * _exact_miss(int(peak.flat[index]), mu_i, tau_i))
+        return _exact_miss(n, mu_i, tau_i) - mpmath.mpf(float(level_.flat[index])) * _exact_miss(
+            int(peak.flat[index]), mu_i, tau_i
+        )
 
     lowest = _least(above, exact_above, np.full(mu_.shape, 2.0), peak.astype(np.float64))
-    past = _least(below, lambda i, n: -exact_above(i, n), peak + 1.0, _surely_below(target, tau_, peak), strict=True)
+    past = _least(
+        below,
+        lambda i, n: -exact_above(i, n),
+        (peak + 1).astype(np.float64),
+        _surely_below(target, tau_, peak),
+        strict=True,
+    )
     return lowest[()], (past - 1)[()]
 
 
@@ -87,8 +94,9 @@ def covering_group_size(mu: ArrayLike, tau: ArrayLike, max_miss: ArrayLike) -> I
     >>> covering_group_size(0.3, 0.03, [0.05, 0.01])
     array([ 99, 152])
     """
-    mu_, tau_, limit = together(mu=as_probability("mu", mu), tau=as_probability("tau", tau),
-                                max_miss=as_probability("max_miss", max_miss))
+    mu_, tau_, limit = together(
+        mu=as_probability("mu", mu), tau=as_probability("tau", tau), max_miss=as_probability("max_miss", max_miss)
+    )
     require((tau_ > 0) & (tau_ <= mu_), "tau must lie in (0, mu]", tau=tau_, mu=mu_)
     require(limit > 0, "max_miss must lie in (0, 1]", max_miss=limit)
     never = (mu_ == 1) | (tau_ == mu_)
@@ -172,6 +180,7 @@ def _least(values: _Values, exact: _Exact, low: FloatArray, high: FloatArray, *,
 
 def _least_exactly(exact: _Exact, index: int, near: int, low: int, strict: bool) -> int:
     """The same for one element, by bisection in high precision from a guess."""
+
     def holds(n: int) -> bool:
         value = exact(index, n)
         return bool(value > 0 if strict else value >= 0)

@@ -19,6 +19,8 @@ from .foundation.checks import BoolArray, FloatArray, as_choice, as_float, as_ga
 
 # float64, or objects that are Fractions.
 Numbers = NDArray[Any]
+# float, or Fraction.
+Scalar = Any
 SURROGATES = ("probability", "ratio")
 
 # How far float64 probabilities may sum from 1; 128,000 of them stay within 1e-12.
@@ -31,14 +33,14 @@ class Options:
 
     gamma: float
     """Focal exponent, at least 0; 0 is plain GRPO."""
-    learning_rate: float
+    learning_rate: Scalar
     """eta of eq. 5."""
-    reward_correct: float
+    reward_correct: Scalar
     """R_c."""
-    reward_wrong: float
+    reward_wrong: Scalar
     """R_w, less than R_c."""
     surrogate: str
-    """"probability": L = (1/N) sum R_j p_j over distinct actions, raw rewards (eq. 5). "ratio": importance ratios, centred rewards."""
+    """\"probability\": raw rewards, distinct actions (eq. 5). \"ratio\": importance ratios, centred rewards."""
     std_scaled: bool
     """Divide the centred rewards by their std (eq. 3); "ratio" only."""
     ddof: int
@@ -49,7 +51,7 @@ class Options:
     """Compute with Fractions."""
 
     @property
-    def gap(self) -> float:
+    def gap(self) -> Scalar:
         """R_c - R_w."""
         return self.reward_correct - self.reward_wrong
 
@@ -68,24 +70,45 @@ class Options:
 
 
 def as_options(
-    *, gamma: float, learning_rate: float, reward_correct: float, reward_wrong: float, surrogate: str, std_scaled: bool,
-    ddof: int, eps: float, exact: bool,
+    *,
+    gamma: float,
+    learning_rate: float,
+    reward_correct: float,
+    reward_wrong: float,
+    surrogate: str,
+    std_scaled: bool,
+    ddof: int,
+    eps: float,
+    exact: bool,
 ) -> Options:
     """Check the options of a law. Raises ValueError."""
     as_choice("surrogate", surrogate, SURROGATES)
     as_gamma(gamma)
-    for name, value in (("learning_rate", learning_rate), ("reward_correct", reward_correct), ("reward_wrong", reward_wrong)):
+    for name, value in (
+        ("learning_rate", learning_rate),
+        ("reward_correct", reward_correct),
+        ("reward_wrong", reward_wrong),
+    ):
         require(bool(np.isfinite(as_float(name, float(value)))), f"{name} must be finite", **{name: value})
-    require(reward_correct > reward_wrong, "reward_correct must be greater than reward_wrong",
-            reward_correct=reward_correct, reward_wrong=reward_wrong)
+    require(
+        reward_correct > reward_wrong,
+        "reward_correct must be greater than reward_wrong",
+        reward_correct=reward_correct,
+        reward_wrong=reward_wrong,
+    )
     require(not std_scaled or surrogate == "ratio", "std_scaled needs surrogate='ratio'", surrogate=surrogate)
     require(ddof in (0, 1), "ddof must be 0 or 1", ddof=ddof)
     require(bool(np.isfinite(eps)) and eps >= 0, "eps must be finite and at least 0", eps=eps)
     if exact:
-        require(float(gamma).is_integer() and not std_scaled, "exact fractions need a whole gamma and std_scaled=False",
-                gamma=gamma, std_scaled=std_scaled)
-        learning_rate, reward_correct, reward_wrong = map(Fraction, (learning_rate, reward_correct, reward_wrong))  # type: ignore[assignment]
-    return Options(gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps, exact)
+        require(
+            float(gamma).is_integer() and not std_scaled,
+            "exact fractions need a whole gamma and std_scaled=False",
+            gamma=gamma,
+            std_scaled=std_scaled,
+        )
+    numbers = (learning_rate, reward_correct, reward_wrong)
+    eta, right, wrong = (Fraction(x) for x in numbers) if exact else numbers
+    return Options(gamma, eta, right, wrong, surrogate, std_scaled, ddof, eps, exact)
 
 
 def as_numbers(name: str, value: ArrayLike) -> Numbers:
@@ -95,8 +118,11 @@ def as_numbers(name: str, value: ArrayLike) -> Numbers:
         array = np.array([Fraction(x) for x in array.flat], dtype=object).reshape(array.shape)
     else:
         array = as_float(name, value)
-    require(array.ndim == 1 and array.size > 0, f"{name} must have one axis and at least one element",
-            **{f"{name}.shape": array.shape})
+    require(
+        array.ndim == 1 and array.size > 0,
+        f"{name} must have one axis and at least one element",
+        **{f"{name}.shape": array.shape},
+    )
     return array
 
 
@@ -106,7 +132,12 @@ def as_fractions(whole: FloatArray) -> Numbers:
 
 
 def as_policy(
-    p: ArrayLike, is_correct: ArrayLike, size: ArrayLike | None = None, *, name: str = "p", size_name: str = "size",
+    p: ArrayLike,
+    is_correct: ArrayLike,
+    size: ArrayLike | None = None,
+    *,
+    name: str = "p",
+    size_name: str = "size",
 ) -> tuple[Numbers, BoolArray, Numbers]:
     """Checked (p of one action, is_correct, number of such actions), each of one axis. Raises ValueError.
 
@@ -116,10 +147,16 @@ def as_policy(
     require(correct.dtype == np.bool_, "is_correct must be booleans", is_correct_dtype=correct.dtype)
     sizes = np.ones(probability.shape) if size is None else as_float(size_name, size)
     for other, array in (("is_correct", correct), (size_name, sizes)):
-        require(array.shape == probability.shape, f"{other} must have the shape of {name}",
-                **{f"{other}.shape": array.shape, f"{name}.shape": probability.shape})
-    require((sizes >= 1) & (np.floor(sizes) == sizes) & np.isfinite(sizes), f"{size_name} must be whole numbers of at least 1",
-            **{size_name: sizes})
+        require(
+            array.shape == probability.shape,
+            f"{other} must have the shape of {name}",
+            **{f"{other}.shape": array.shape, f"{name}.shape": probability.shape},
+        )
+    require(
+        (sizes >= 1) & (np.floor(sizes) == sizes) & np.isfinite(sizes),
+        f"{size_name} must be whole numbers of at least 1",
+        **{size_name: sizes},
+    )
     require((probability >= 0) & (probability <= 1), f"{name} must lie in [0, 1]", **{name: probability})
     if probability.dtype == object:
         sizes = as_fractions(sizes)
@@ -134,6 +171,9 @@ def as_group_size(group_size: int) -> int:
     """One whole N >= 1. Raises ValueError."""
     array = as_float("group_size", group_size)
     require(array.ndim == 0, "group_size must be a single number", **{"group_size.shape": array.shape})
-    require((array >= 1) & np.isfinite(array) & (np.floor(array) == array), "group_size must be a whole number of at least 1",
-            group_size=array)
+    require(
+        (array >= 1) & np.isfinite(array) & (np.floor(array) == array),
+        "group_size must be a whole number of at least 1",
+        group_size=array,
+    )
     return int(array)

@@ -45,8 +45,11 @@ def population_tail_miss_probability(
     np.float64(0.5217031)
     """
     n, alpha_, beta_, fraction = together(
-        group_size=as_whole("group_size", group_size), alpha=as_float("alpha", alpha), beta=as_float("beta", beta),
-        rare_fraction=as_probability("rare_fraction", rare_fraction))
+        group_size=as_whole("group_size", group_size),
+        alpha=as_float("alpha", alpha),
+        beta=as_float("beta", beta),
+        rare_fraction=as_probability("rare_fraction", rare_fraction),
+    )
     require((alpha_ >= 1e-6) & (alpha_ <= 1e8), "alpha must lie in [1e-6, 1e8]", alpha=alpha_)
     require((beta_ >= 1e-6) & (beta_ <= 1e8), "beta must lie in [1e-6, 1e8]", beta=beta_)
     require(fraction > 0, "rare_fraction must lie in (0, 1]", rare_fraction=fraction)
@@ -66,8 +69,9 @@ def _population(n: float, alpha: float, beta: float, fraction: float) -> float:
         mu, wrong = mean * np.exp(u) / scale, rest / scale
         # alpha log(mu / mean) + beta log(wrong / rest): their parts of first order in mu - mean cancel exactly, so go.
         excess = np.expm1(u) / scale
-        density = (alpha * _log_minus_first_order(u - np.log(scale), rest * excess)
-                   + beta * _log_minus_first_order(-np.log(scale), -mean * excess))
+        density = alpha * _log_minus_first_order(u - np.log(scale), rest * excess) + beta * _log_minus_first_order(
+            -np.log(scale), -mean * excess
+        )
         right = (1 - fraction) * mu
         outside = right + wrong
         log_outside = np.where(mu < 0.5, np.log1p(-fraction * mu), np.log(outside))
@@ -83,9 +87,9 @@ def _integral(log_integrand: _LogIntegrand) -> float:
     high = _where_it_falls(log_integrand, top, height - _DEPTH, 1.0)
     points = 64
     step = (high - low) / points
-    total = float(np.exp(log_integrand(low + step * np.arange(points + 1)) - height).sum())
+    total = float(np.exp(log_integrand(low + step * np.arange(points + 1.0)) - height).sum())
     while points < _MOST_POINTS:
-        between = float(np.exp(log_integrand(low + step * (np.arange(points) + 0.5)) - height).sum())
+        between = float(np.exp(log_integrand(low + step * (np.arange(points * 1.0) + 0.5)) - height).sum())
         if abs(between - total) <= _AGREEMENT * total:
             return step / 2 * (total + between) * float(np.exp(height))
         total, step, points = total + between, step / 2, 2 * points
@@ -117,8 +121,12 @@ def _where_it_falls(log_integrand: _LogIntegrand, top: float, level: float, side
 
 def _log_normaliser(alpha: float, beta: float) -> float:
     """log of B(alpha, beta) / (mean^alpha rest^beta), by Stirling's formula with its remainders: nothing cancels."""
-    return float(0.5 * np.log(2 * np.pi * (alpha + beta) / alpha / beta)
-                 + _stirling_remainder(alpha) + _stirling_remainder(beta) - _stirling_remainder(alpha + beta))
+    return float(
+        0.5 * np.log(2 * np.pi * (alpha + beta) / alpha / beta)
+        + _stirling_remainder(alpha)
+        + _stirling_remainder(beta)
+        - _stirling_remainder(alpha + beta)
+    )
 
 
 def _stirling_remainder(x: float) -> float:

@@ -78,10 +78,13 @@ def conditional_tail_miss_probability(group_size: ArrayLike, mu: ArrayLike, tau:
     return np.where(never, np.nan, np.exp(ratio))[()]
 
 
-def _split(group_size: ArrayLike, mu: ArrayLike, tau: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _split(
+    group_size: ArrayLike, mu: ArrayLike, tau: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Checked N, a = 1 - mu, b = mu - tau, tau. The smaller of a and b is exact to the last bit."""
-    n, mu, tau = together(group_size=as_whole("group_size", group_size), mu=as_probability("mu", mu),
-                          tau=as_probability("tau", tau))
+    n, mu, tau = together(
+        group_size=as_whole("group_size", group_size), mu=as_probability("mu", mu), tau=as_probability("tau", tau)
+    )
     require((tau > 0) & (tau <= mu), "tau must lie in (0, mu]", tau=tau, mu=mu)
     return n, 1 - mu, mu - tau, tau
 

@@ -42,7 +42,9 @@ def group_advantage_magnitudes(
     >>> [float(a.round(4)) for a in group_advantage_magnitudes(4, 1, 0.0, ddof=0)]
     [1.7321, 0.5774]
     """
-    n, k = together(group_size=as_whole("group_size", group_size, least=2), correct=as_whole("correct", correct, least=0))
+    n, k = together(
+        group_size=as_whole("group_size", group_size, least=2), correct=as_whole("correct", correct, least=0)
+    )
     require(k <= n, "correct must be at most group_size", correct=k, group_size=n)
     scale = focal_weight(k / n, gamma) * _advantage_unit(n, k, ddof, eps, reward_gap)
     return (scale * (n - k))[()], (scale * k)[()]
@@ -63,9 +65,9 @@ def expected_update_scale(
     gamma = as_gamma(gamma)
     result = np.empty(n.shape)
     for index in np.ndindex(n.shape):
-        size = n[index]
+        size = float(n[index])
 
-        def scale(k: FloatArray, size: np.float64 = size) -> FloatArray:
+        def scale(k: FloatArray, size: float = size) -> FloatArray:
             # k rollouts of size A+ and N - k of size |A-|, over N.
             both = 2 * k * (size - k) / size * _advantage_unit(np.full_like(k, size), k, ddof, eps, reward_gap)
             return np.asarray(focal_weight(k / size, gamma) * both)
@@ -87,7 +89,8 @@ def learning_rate_multiplier(gamma: ArrayLike) -> FloatArray:
     require((gamma_ >= 0) & (gamma_ <= 1e8), "gamma must lie in [0, 1e8]", gamma=gamma_)
     # Gamma(x) / Gamma(x + 3/2): by log-gammas while those are small, beyond by the difference of Stirling series.
     small = np.exp(gammaln(np.minimum(gamma_, 20) + 1.5) - gammaln(np.minimum(gamma_, 20) + 3))
-    return (4 / np.sqrt(np.pi) * np.where(gamma_ < 20, small, _gamma_ratio(np.maximum(gamma_, 20))))[()]
+    ratio: FloatArray = np.where(gamma_ < 20, small, _gamma_ratio(np.maximum(gamma_, 20)))
+    return np.asarray(4 / np.sqrt(np.pi) * ratio)[()]
 
 
 def _gamma_ratio(gamma: FloatArray) -> FloatArray:

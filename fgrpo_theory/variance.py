@@ -27,25 +27,56 @@ from .policy import Options
 
 
 def total_mass_change_variance(
-    class_probability: ArrayLike, class_size: ArrayLike, class_is_correct: ArrayLike, group_size: int, *, gamma: float = 0.0,
-    learning_rate: float = 1.0, reward_correct: float = 1.0, reward_wrong: float = -1.0, surrogate: str = "probability",
-    std_scaled: bool = False, ddof: int = 1, eps: float = 0.0,
+    class_probability: ArrayLike,
+    class_size: ArrayLike,
+    class_is_correct: ArrayLike,
+    group_size: int,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    surrogate: str = "probability",
+    std_scaled: bool = False,
+    ddof: int = 1,
+    eps: float = 0.0,
 ) -> float:
     """Var[dQ_pos] over the draw of a group. Arguments and errors as for `expected_mass_changes`; float64 only.
 
     >>> round(total_mass_change_variance([0.5, 0.5], [1, 1], [True, False], 2, surrogate="ratio"), 6)
     0.015625
     """
-    right, wrong, n, o = _prepare(class_probability, class_size, class_is_correct, group_size, gamma, learning_rate, reward_correct,
-                                  reward_wrong, surrogate, std_scaled, ddof, eps)
+    right, wrong, n, o = _prepare(
+        class_probability,
+        class_size,
+        class_is_correct,
+        group_size,
+        gamma,
+        learning_rate,
+        reward_correct,
+        reward_wrong,
+        surrogate,
+        std_scaled,
+        ddof,
+        eps,
+    )
     require(not o.exact, "class_probability must be floats for a variance", dtype=right.p.dtype)
     law = _ratio_total if o.surrogate == "ratio" else _probability_total
     return _total_variance(law(right, wrong, n, o))
 
 
 def unsampled_mass_change_variance(
-    class_probability: ArrayLike, class_size: ArrayLike, class_is_correct: ArrayLike, group_size: int, *, gamma: float = 0.0,
-    learning_rate: float = 1.0, reward_correct: float = 1.0, reward_wrong: float = -1.0, std_scaled: bool = False, ddof: int = 1,
+    class_probability: ArrayLike,
+    class_size: ArrayLike,
+    class_is_correct: ArrayLike,
+    group_size: int,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    std_scaled: bool = False,
+    ddof: int = 1,
     eps: float = 0.0,
 ) -> float:
     """Var[dQ_u,pos] over the draw of a group, for the ratio surrogate (see the module). Errors as above.
@@ -53,15 +84,40 @@ def unsampled_mass_change_variance(
     >>> round(unsampled_mass_change_variance([0.25, 0.25, 0.5], [1, 1, 1], [True, True, False], 2), 6)
     0.000244
     """
-    right, wrong, n, o = _prepare(class_probability, class_size, class_is_correct, group_size, gamma, learning_rate, reward_correct,
-                                  reward_wrong, "ratio", std_scaled, ddof, eps)
+    right, wrong, n, o = _prepare(
+        class_probability,
+        class_size,
+        class_is_correct,
+        group_size,
+        gamma,
+        learning_rate,
+        reward_correct,
+        reward_wrong,
+        "ratio",
+        std_scaled,
+        ddof,
+        eps,
+    )
     require(not o.exact, "class_probability must be floats for a variance", dtype=right.p.dtype)
     if n == 1 or not right.p.size or not wrong.p.size:
         return 0.0
-    mean = expected_mass_changes(class_probability, class_size, class_is_correct, n, gamma=gamma, learning_rate=learning_rate,
-                                 reward_correct=reward_correct, reward_wrong=reward_wrong, surrogate="ratio",
-                                 std_scaled=std_scaled, ddof=ddof, eps=eps)[1]
-    second = sum(float((w * _unsampled_square(right, wrong, n, k, o)).sum()) for k, w in _active_blocks(right, wrong, n))
+    mean = expected_mass_changes(
+        class_probability,
+        class_size,
+        class_is_correct,
+        n,
+        gamma=gamma,
+        learning_rate=learning_rate,
+        reward_correct=reward_correct,
+        reward_wrong=reward_wrong,
+        surrogate="ratio",
+        std_scaled=std_scaled,
+        ddof=ddof,
+        eps=eps,
+    )[1]
+    second = sum(
+        float((w * _unsampled_square(right, wrong, n, k, o)).sum()) for k, w in _active_blocks(right, wrong, n)
+    )
     return max(second - float(mean) ** 2, 0.0)
 
 
@@ -77,7 +133,9 @@ class _GivenCount:
 def _total_variance(parts: list[_GivenCount]) -> float:
     if not parts:
         return 0.0
-    weight, mean, variance = (np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "mean", "variance"))
+    weight, mean, variance = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "mean", "variance")
+    )
     centre = (weight * mean).sum() / weight.sum()
     return float((weight * (variance + (mean - centre) ** 2)).sum())
 
@@ -134,7 +192,9 @@ def _linear(side: Side, worth: FloatArray, k: FloatArray) -> tuple[FloatArray, F
     pairs = side.size[:, None] * (side.size - np.eye(side.p.size)) * worth[:, None] * worth
     # Both missed, over the product of the chances: (1 - q_i q_j / ((1 - q_i)(1 - q_j)))^k.
     left = side.rest / side.mass
-    shared = np.divide(side.q[:, None] * side.q, left[:, None] * left, out=np.ones_like(pairs), where=left[:, None] * left > 0)
+    shared = np.divide(
+        side.q[:, None] * side.q, left[:, None] * left, out=np.ones_like(pairs), where=left[:, None] * left > 0
+    )
     log_ratio = _log_not(np.minimum(shared, 1.0), 1 - np.minimum(shared, 1.0))
     excess = np.where(k[:, None, None] == 0, 0.0, np.expm1(np.maximum(k, 1.0)[:, None, None] * log_ratio))
     covariance = missed[:, :, None] * missed[:, None, :] * excess
@@ -153,13 +213,20 @@ def _unsampled_square(right: Side, wrong: Side, n: int, k: FloatArray, o: Option
 
 
 def _missed_pairs(side: Side, k: FloatArray) -> tuple[Any, Any, Any]:
-    """"count" each: E[Q_u^2], E[Q_u^2 V], E[Q_u^2 V^2] given k correct draws, as a sum over pairs of missed actions."""
+    """ "count" each: E[Q_u^2], E[Q_u^2 V], E[Q_u^2 V^2] given k correct draws, as a sum over pairs of missed actions."""
     third = side.size * side.p**3
     third_rest = third.sum() - side.p**3
     same = (side.size, side.rest, side.second_rest, third_rest, side.p**2)
-    different = (side.size[:, None] * (side.size - np.eye(side.p.size)), side.rest[:, None] - side.p,
-                 side.second_rest[:, None] - side.p**2, third_rest[:, None] - side.p**3, side.p[:, None] * side.p)
-    number, mass, second, cubes, product = (np.concatenate([one, two.ravel()]) for one, two in zip(same, different, strict=True))
+    different = (
+        side.size[:, None] * (side.size - np.eye(side.p.size)),
+        side.rest[:, None] - side.p,
+        side.second_rest[:, None] - side.p**2,
+        third_rest[:, None] - side.p**3,
+        side.p[:, None] * side.p,
+    )
+    number, mass, second, cubes, product = (
+        np.concatenate([one, two.ravel()]) for one, two in zip(same, different, strict=True)
+    )
     # Where nothing is left to draw, a miss is impossible for k > 0; the moments given it do not matter.
     possible = (mass > 1e-15 * side.mass) & (number > 0)
     number, mass, second, cubes, product = (x[possible] for x in (number, mass, second, cubes, product))

@@ -40,8 +40,11 @@ def as_float(name: str, value: ArrayLike) -> FloatArray:
 def as_whole(name: str, value: ArrayLike, *, least: int = 1) -> FloatArray:
     """Whole numbers of at least `least`, as float64 (exact up to 2**53)."""
     array = as_float(name, value)
-    require((array >= least) & (np.floor(array) == array) & np.isfinite(array),
-            f"{name} must be a whole number of at least {least}", **{name: array})
+    require(
+        (array >= least) & (np.floor(array) == array) & np.isfinite(array),
+        f"{name} must be a whole number of at least {least}",
+        **{name: array},
+    )
     return array
 
 
@@ -94,8 +97,9 @@ def _first_offender(offending: BoolArray, values: Mapping[str, Any]) -> str:
     shown = []
     for name, value in values.items():
         element = value if isinstance(value, tuple) else np.broadcast_to(np.asarray(value), offending.shape)[index]
-        shown.append(f"{name}={float(element)!r}".removesuffix(".0") if isinstance(element, np.floating)
-                     else f"{name}={element}")
+        shown.append(
+            f"{name}={float(element)!r}".removesuffix(".0") if isinstance(element, np.floating) else f"{name}={element}"
+        )
     return ", ".join(shown)
 
 

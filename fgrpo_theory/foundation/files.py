@@ -27,7 +27,8 @@ def atomic_file(path: Path | str, mode: str = "w") -> Iterator[IO[Any]]:
     path = Path(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with partial.open(mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": ""})) as file:
+        text = "b" not in mode
+        with partial.open(mode, encoding="utf-8" if text else None, newline="" if text else None) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

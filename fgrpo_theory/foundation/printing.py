@@ -56,6 +56,10 @@ def _aligned(rows: Sequence[Row], digits: int) -> str:
     cells = [names, *([number(row[name], digits) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     left = [isinstance(rows[0][name], str) for name in names]
-    lines = ("  ".join(cell.ljust(w) if is_left else cell.rjust(w) for cell, w, is_left in zip(line, widths, left, strict=True))
-             for line in cells)
+    lines = (
+        "  ".join(
+            cell.ljust(w) if is_left else cell.rjust(w) for cell, w, is_left in zip(line, widths, left, strict=True)
+        )
+        for line in cells
+    )
     return "\n".join(line.rstrip() for line in lines)

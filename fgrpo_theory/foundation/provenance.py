@@ -48,7 +48,9 @@ def provenance(**extra: object) -> dict[str, Any]:
 
 
 def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=folder, check=True, capture_output=True, text=True, timeout=10
+    ).stdout.strip()
 
 
 def _version(name: str) -> str | None:

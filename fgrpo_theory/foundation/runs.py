@@ -69,13 +69,17 @@ class RunFolder:
 
     def _check_config(self, config: Mapping[str, Any]) -> None:
         kept = self.partial / "config.json"
-        if kept.exists() and config_hash(read_json(kept)) != config_hash(json.loads(json.dumps(config, default=to_plain))):
+        if kept.exists() and config_hash(read_json(kept)) != config_hash(
+            json.loads(json.dumps(config, default=to_plain))
+        ):
             raise ValueError(f"config must equal that of the partial run, got another one in {kept}")
 
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None and self.partial.exists():
             self.finish()
         self.close()
