@@ -65,10 +65,11 @@ def walk_from_mode(ratio: Callable[[FloatArray], FloatArray], length: int, block
     The walk ends below `cut` > 0, but never within 64 steps; `block` steps are taken at a time. `ratio` maps an array
     of steps to the factors p(next) / p(here).
     """
-    walked, reached, pieces = 0, 1.0, [np.empty(0)]
+    walked, reached = 0, 1.0
+    pieces: list[FloatArray] = [np.empty(0)]
     while walked < length and (walked < _KEPT_EACH_SIDE or reached >= cut):
         steps = np.arange(walked, min(walked + block, length), dtype=np.float64)
-        piece = reached * np.cumprod(ratio(steps))
+        piece = reached * np.cumprod(ratio(steps), dtype=np.float64)
         pieces.append(piece)
         walked, reached = walked + piece.size, float(piece[-1])
     walk = np.concatenate(pieces)

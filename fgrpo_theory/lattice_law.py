@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from .foundation.checks import FloatArray
@@ -58,8 +59,14 @@ def difference_law(left: LatticeLaw, right: LatticeLaw) -> LatticeLaw:
     at_left, at_right = np.flatnonzero(left.weights), np.flatnonzero(right.weights)
     places = (at_left[:, None] - at_right[None, :] + right.weights.size - 1).ravel()
     masses = np.outer(left.weights[at_left], right.weights[at_right]).ravel()
-    weights = np.bincount(places, masses, left.weights.size + right.weights.size - 1)
-    return LatticeLaw(left.first - right.first - right.weights.size + 1, weights, left.lost + right.lost)
+    first, length = left.first - right.first - right.weights.size + 1, left.weights.size + right.weights.size - 1
+    return LatticeLaw(first, _binned(places, masses, length), left.lost + right.lost)
+
+
+def law_of_values(values: NDArray[np.int64], chances: FloatArray) -> LatticeLaw:
+    """The law of a variable that takes values[i] with chances[i]; values may repeat."""
+    first = int(values.min())
+    return trimmed(LatticeLaw(first, _binned(values - first, chances, int(values.max()) - first + 1)))
 
 
 def trimmed(law: LatticeLaw, cut: float = _CUT_DIRECT) -> LatticeLaw:
@@ -68,6 +75,10 @@ def trimmed(law: LatticeLaw, cut: float = _CUT_DIRECT) -> LatticeLaw:
     start, stop = int(kept[0]), int(kept[-1]) + 1
     dropped = float(law.weights[:start].sum() + law.weights[stop:].sum())
     return LatticeLaw(law.first + start, law.weights[start:stop], law.lost + dropped)
+
+
+def _binned(places: NDArray[np.int64], masses: FloatArray, length: int) -> FloatArray:
+    return np.bincount(places, masses, length).astype(np.float64, copy=False)
 
 
 def _merge(left: LatticeLaw, right: LatticeLaw, transform: bool) -> LatticeLaw:

@@ -56,7 +56,8 @@ def mean_pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> Floa
             **{"correct.shape": rights.shape})
     tries = as_whole("k", k)
     spread = tries.reshape(tries.shape + (1,) * rights.ndim)
-    return np.asarray(pass_at_k(sizes, rights, spread)).mean(axis=-1)
+    means: FloatArray = np.mean(pass_at_k(sizes, rights, spread), axis=-1)
+    return means
 
 
 def pass_at_k_variance(samples: ArrayLike, mu: ArrayLike, k: ArrayLike) -> FloatArray:

@@ -25,7 +25,7 @@ from scipy import stats
 
 from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require, together
 from .hypergeometric import hypergeometric_weights
-from .lattice_law import LatticeLaw, difference_law, sum_law, trimmed
+from .lattice_law import LatticeLaw, difference_law, law_of_values, sum_law
 from .pass_at_k import pass_at_k
 
 # A lattice of pass@k finer than this (and than 1/m) is rounded to a grid of 2**20 steps, or for 8 problems and more of
@@ -206,8 +206,7 @@ def _difference_law(plan: _Plan, focal_values: list[int], baseline_values: list[
 
 def _value_law(population: int, right: int, subsample: int, values: list[int]) -> LatticeLaw:
     first, weights = hypergeometric_weights(population, right, subsample)
-    reached = np.asarray(values[first:first + weights.size])
-    return trimmed(LatticeLaw(int(reached[0]), np.bincount(reached - reached[0], weights)))
+    return law_of_values(np.array(values[first:first + weights.size], dtype=np.int64), weights)
 
 
 def _draw(plan: _Plan, rights: list[int], values: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
