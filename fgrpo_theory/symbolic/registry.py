@@ -35,6 +35,11 @@ class Proof(NamedTuple):
     seconds: float
     cases: int
 
+    @property
+    def holds(self) -> bool:
+        """Whether the residual is exactly 0."""
+        return bool(self.residual == 0)
+
 
 class Identity(NamedTuple):
     """One statement to prove.

@@ -194,6 +194,7 @@ OPPOSITE = {"positive": "negative", "negative": "positive", "nonnegative": "nega
 def test_identity_holds(name):
     proof = prove(_identity(name))
     assert proof.residual == 0
+    assert proof.holds
     assert proof.cases >= 1
     assert (proof.name, proof.source, proof.statement) == NAMED[name][:3]
 
@@ -230,6 +231,7 @@ def test_a_failure_in_a_later_case_is_found():
     x = sympy.Symbol("x")
     late = Identity("late", "none", "x^n = x, n = 1, 2", lambda: [(x, (1,)), (x, (2,))], lambda n: x**n)
     assert prove(late).residual == x - x**2
+    assert not prove(late).holds
 
 
 def test_prove_all_is_lazy_and_in_order():
