@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shlex
 import sys
+import time
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -20,8 +22,20 @@ COMMANDS = {
     "theory": ("fgrpo_theory.cli", "closed forms: tail miss, worst and safe group sizes, exact drift, proofs", ""),
     "sims": ("sims.cli", "categorical simulations and the cross-check of sampling against the closed forms", "sims"),
     "figures": ("figures.cli", "draw the figures and the report from result tables", "figures"),
-    "reproduce": ("figures.reproduce", "rebuild the paper's theory and simulations, and the report", "sims,figures"),
+    "reproduce": ("fgrpo", "rebuild the paper's theory and simulations, and the report", "sims,figures"),
 }
+
+
+# What `fgrpo reproduce` runs, in order; {out} is the results folder. Every step skips what it has already finished.
+REPRODUCE = (
+    "theory prove --out {out}/theory/proofs.json",
+    "sims sweep --preset paper --out {out}/sims/paper",
+    "sims sweep --preset surrogates --out {out}/sims/surrogates",
+    "sims sweep --preset gammas --out {out}/sims/gammas",
+    "sims crosscheck --out {out}/sims/crosscheck",
+    "figures draw all --results {out} --out {out}/figures",
+    "figures report --results {out} --out {out}/report.html",
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,6 +78,28 @@ def main(words: Sequence[str] | None = None) -> int:
             raise
         print(f"fgrpo {chosen}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `fgrpo reproduce`."""
+    parser.add_argument("--out", default="results", metavar="FOLDER", help="where results, figures and the report go (results)")
+    parser.set_defaults(run=run_reproduce)
+
+
+def run_reproduce(arguments: argparse.Namespace) -> int:
+    """Run every step as the command that is printed before it; 1 if a check failed, but the report is written all the same."""
+    start, failed = time.monotonic(), []
+    for step in REPRODUCE:
+        words = [word.format(out=arguments.out) for word in step.split()]
+        print(f"\n$ fgrpo {shlex.join(words)}", file=sys.stderr, flush=True)
+        code = main(words)
+        if code not in (0, 1):
+            return code
+        failed += [words] if code else []
+    for words in failed:
+        print(f"fgrpo reproduce: a check has failed in: fgrpo {shlex.join(words)}", file=sys.stderr)
+    print(f"report: {arguments.out}/report.html ({time.monotonic() - start:.0f} s)")
+    return int(bool(failed))
 
 
 def _missing(chosen: str | None, error: ModuleNotFoundError) -> int:
