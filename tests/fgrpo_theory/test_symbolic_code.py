@@ -16,7 +16,7 @@ from fgrpo_theory.symbolic.policies import ETA, R_C, R_W, G, N
 P = [Fraction(1, 3), Fraction(1, 5), Fraction(2, 7), Fraction(19, 105)]
 IS_CORRECT = [True, True, False, False]
 COUNTS = [3, 0, 1, 0]
-REWARDS = {"reward_correct": 3, "reward_wrong": -2}
+REWARDS = {"reward_correct": 3.0, "reward_wrong": -2.0}
 VALUES = {ETA: 1, G: sympy.Rational(1, 16), R_C: 3, R_W: -2, N: 4}  # g at gamma = 2, X = 3 of N = 4
 
 
@@ -39,7 +39,7 @@ def test_one_step_code_computes_the_proved_laws():
 
 
 def test_ratio_code_computes_the_proved_laws():
-    centred = {**REWARDS, "surrogate": "ratio", "gamma": 2}
+    centred = {**REWARDS, "surrogate": "ratio", "gamma": 2.0}
     assert fgrpo_theory.total_mass_change(P, IS_CORRECT, COUNTS, **centred) == _exact(ratio.total_mass(_moments_at_p()))
     change = fgrpo_theory.unsampled_mass_change(P, IS_CORRECT, COUNTS, **centred)
     assert change.total == _exact(ratio.unsampled_mass(_moments_at_p()))
@@ -47,7 +47,7 @@ def test_ratio_code_computes_the_proved_laws():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_expectation_code_computes_the_proved_laws(size):
-    found = fgrpo_theory.expected_mass_changes(P, [1] * 4, IS_CORRECT, size, gamma=2, surrogate="ratio", **REWARDS)
+    found = fgrpo_theory.expected_mass_changes(P, [1] * 4, IS_CORRECT, size, gamma=2.0, surrogate="ratio", **REWARDS)
     mass = sympy.Rational(8, 15)
     point = {ratio.MU: mass, ratio.FIRST: sympy.Rational(5, 8), ratio.SECOND: sympy.Rational(2, 7) / (1 - mass)}
     point |= {ratio.weight(k): sympy.Rational(size - k, size)**2 for k in range(size + 1)}
