@@ -30,16 +30,16 @@ def hypergeometric_weights(population: int, successes: int, draws: int) -> tuple
     spare = population - successes - draws
     chance = successes / population
     block = 64 + int(10 * np.sqrt(draws * chance * (1 - chance)))
-
-    def up(step: FloatArray) -> FloatArray:
-        here = mode + step
-        return (successes - here) / (here + 1.0) * ((draws - here) / (spare + here + 1.0))
-
-    def down(step: FloatArray) -> FloatArray:
-        here = mode - step
-        return here / (successes - here + 1.0) * ((spare + here) / (draws - here + 1.0))
-
-    below = walk_from_mode(down, mode - lowest, block, _CUT)[::-1]
-    above = walk_from_mode(up, highest - mode, block, _CUT)
+    below = walk_from_mode(lambda step: _down(successes, draws, spare, mode - step), mode - lowest, block, _CUT)[::-1]
+    above = walk_from_mode(lambda step: _up(successes, draws, spare, mode + step), highest - mode, block, _CUT)
     weights = np.concatenate([below, [1.0], above])
     return mode - below.size, weights / weights.sum()
+
+
+def _up(successes: int, draws: int, spare: int, here: FloatArray) -> FloatArray:
+    """p(here + 1) / p(here); spare = population - successes - draws."""
+    return (successes - here) / (here + 1.0) * ((draws - here) / (spare + here + 1.0))
+
+
+def _down(successes: int, draws: int, spare: int, here: FloatArray) -> FloatArray:
+    return here / (successes - here + 1.0) * ((spare + here) / (draws - here + 1.0))
