@@ -28,10 +28,10 @@ from .hypergeometric import hypergeometric_weights
 from .lattice_law import LatticeLaw, difference_law, law_of_values, sum_law
 from .pass_at_k import pass_at_k
 
-# A lattice of pass@k finer than this (and than 1/m) is rounded to a grid of 2**20 steps, or for 8 problems and more of
-# fewer, so that the work stays within seconds.
+# A lattice of pass@k finer than this (and than 1/m) is rounded to a grid of 2**16 steps, or for 128 problems and more
+# of fewer, so that the work stays within seconds.
 _EXACT_UNITS = 256
-_LARGEST_GRID, _WORK, _SMALLEST_GRID = 20, 23, 10
+_LARGEST_GRID, _WORK, _SMALLEST_GRID = 16, 23, 10
 _LARGEST_SUBSAMPLE = 10**5
 _TIE = 1e-12
 _MONTE_CARLO_CONFIDENCE = 1e-6
@@ -73,8 +73,15 @@ class _Plan(NamedTuple):
     standard_deviation: float
 
 
-def subsampling_test(baseline_correct: ArrayLike, focal_correct: ArrayLike, samples: ArrayLike, subsample: ArrayLike,
-                     k: ArrayLike, *, level: float = 0.05) -> SubsamplingTest:
+def subsampling_test(
+    baseline_correct: ArrayLike,
+    focal_correct: ArrayLike,
+    samples: ArrayLike,
+    subsample: ArrayLike,
+    k: ArrayLike,
+    *,
+    level: float = 0.05,
+) -> SubsamplingTest:
     """The test of appendix Q on the difference of mean pass@k, without Monte Carlo.
 
     baseline_correct, focal_correct: correct answers of the two models, one entry a problem; samples: answers a problem,
@@ -102,9 +109,17 @@ def subsampling_test(baseline_correct: ArrayLike, focal_correct: ArrayLike, samp
     return _verdict(plan, bounds[1], (bounds[0], bounds[1]), interval, "exact" if exact else "bounds")
 
 
-def subsampling_test_monte_carlo(baseline_correct: ArrayLike, focal_correct: ArrayLike, samples: ArrayLike,
-                                 subsample: ArrayLike, k: ArrayLike, *, draws: int, generator: np.random.Generator,
-                                 level: float = 0.05) -> SubsamplingTest:
+def subsampling_test_monte_carlo(
+    baseline_correct: ArrayLike,
+    focal_correct: ArrayLike,
+    samples: ArrayLike,
+    subsample: ArrayLike,
+    k: ArrayLike,
+    *,
+    draws: int,
+    generator: np.random.Generator,
+    level: float = 0.05,
+) -> SubsamplingTest:
     """The same test by `draws` random subsamples, as the paper does it with 50,000; for checking `subsampling_test`.
 
     The p-value is a plain frequency, so it can be 0; its bounds are not. The standard deviation is the exact one.
@@ -115,52 +130,93 @@ def subsampling_test_monte_carlo(baseline_correct: ArrayLike, focal_correct: Arr
     as_whole("draws", draws)
     values = np.asarray(pass_at_k(plan.subsample, np.arange(plan.subsample + 1), k))
     block = max(1, _DRAW_ELEMENTS // len(plan.samples))
-    differences = np.concatenate([
-        _draw(plan, plan.focal, values, size, generator) - _draw(plan, plan.baseline, values, size, generator)
-        for size in np.diff([*range(0, draws, block), draws]).tolist()
-    ])
+    differences = np.concatenate(
+        [
+            _draw(plan, plan.focal, values, size, generator) - _draw(plan, plan.baseline, values, size, generator)
+            for size in np.diff([*range(0, draws, block), draws]).tolist()
+        ]
+    )
     # Sums of equal terms in another order differ in their last digits; that is a tie.
     hits = min(int(np.sum(differences <= _TIE)), int(np.sum(differences >= -_TIE)))
     tail = _MONTE_CARLO_CONFIDENCE / 2
     low = float(stats.beta.ppf(tail, hits, draws - hits + 1)) if hits else 0.0
     high = float(stats.beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
     edges = np.quantile(differences, [level / 2, 1 - level / 2], method="inverted_cdf").tolist()
-    return _verdict(plan, min(1.0, 2 * hits / draws), (min(1.0, 2 * low), min(1.0, 2 * high)), (edges[0], edges[1]),
-                    "monte-carlo")
+    return _verdict(
+        plan, min(1.0, 2 * hits / draws), (min(1.0, 2 * low), min(1.0, 2 * high)), (edges[0], edges[1]), "monte-carlo"
+    )
 
 
-def _verdict(plan: _Plan, p_value: float, bounds: tuple[float, float], interval: tuple[float, float],
-             method: str) -> SubsamplingTest:
-    return SubsamplingTest(difference=plan.difference, standard_deviation=plan.standard_deviation, p_value=p_value,
-                           p_value_bounds=bounds, interval=interval, significant=p_value <= plan.level, method=method)
+def _verdict(
+    plan: _Plan, p_value: float, bounds: tuple[float, float], interval: tuple[float, float], method: str
+) -> SubsamplingTest:
+    return SubsamplingTest(
+        difference=plan.difference,
+        standard_deviation=plan.standard_deviation,
+        p_value=p_value,
+        p_value_bounds=bounds,
+        interval=interval,
+        significant=p_value <= plan.level,
+        method=method,
+    )
 
 
-def _plan(baseline_correct: ArrayLike, focal_correct: ArrayLike, samples: ArrayLike, subsample: ArrayLike,
-          k: ArrayLike, level: float) -> _Plan:
-    rights = {name: as_whole(name, value, least=0)
-              for name, value in (("baseline_correct", baseline_correct), ("focal_correct", focal_correct))}
+def _plan(
+    baseline_correct: ArrayLike,
+    focal_correct: ArrayLike,
+    samples: ArrayLike,
+    subsample: ArrayLike,
+    k: ArrayLike,
+    level: float,
+) -> _Plan:
+    rights = {
+        name: as_whole(name, value, least=0)
+        for name, value in (("baseline_correct", baseline_correct), ("focal_correct", focal_correct))
+    }
     baseline, focal, sizes = together(**rights, samples=as_whole("samples", samples))
-    require(sizes.ndim == 1 and sizes.size > 0, "baseline_correct must be one non-empty list of problems",
-            **{"baseline_correct.shape": sizes.shape})
-    single = {"subsample": as_whole("subsample", subsample), "k": as_whole("k", k),
-              "level": as_probability("level", level, open_ends=True)}
+    require(
+        sizes.ndim == 1 and sizes.size > 0,
+        "baseline_correct must be one non-empty list of problems",
+        **{"baseline_correct.shape": sizes.shape},
+    )
+    single = {
+        "subsample": as_whole("subsample", subsample),
+        "k": as_whole("k", k),
+        "level": as_probability("level", level, open_ends=True),
+    }
     for name, array in single.items():
         require(array.ndim == 0, f"{name} must be a single number", **{f"{name}.shape": array.shape})
     require(baseline <= sizes, "baseline_correct must be at most samples", baseline_correct=baseline, samples=sizes)
     require(focal <= sizes, "focal_correct must be at most samples", focal_correct=focal, samples=sizes)
-    require(single["subsample"] <= sizes, "subsample must be at most samples", subsample=single["subsample"],
-            samples=sizes)
+    require(
+        single["subsample"] <= sizes, "subsample must be at most samples", subsample=single["subsample"], samples=sizes
+    )
     require(single["subsample"] <= _LARGEST_SUBSAMPLE, "subsample must be at most 1e5", subsample=single["subsample"])
-    require(single["k"] <= single["subsample"], "k must be at most subsample", k=single["k"],
-            subsample=single["subsample"])
+    require(
+        single["k"] <= single["subsample"], "k must be at most subsample", k=single["k"], subsample=single["subsample"]
+    )
     size, tries = int(single["subsample"]), int(single["k"])
     units, low, high = _values_on_lattice(size, tries, _grid(sizes.size))
     full = np.asarray(pass_at_k(sizes, np.stack([baseline, focal]), tries))
     values = np.asarray(pass_at_k(size, np.arange(size + 1), tries))
-    variance = sum(_variance(population, right, size, values, mean) for population, right, mean in
-                   zip([*_ints(sizes)] * 2, [*_ints(baseline), *_ints(focal)], full.ravel().tolist(), strict=True))
-    return _Plan(_ints(baseline), _ints(focal), _ints(sizes), size, units, low, high, float(single["level"]),
-                 difference=float((full[1] - full[0]).mean()), standard_deviation=float(np.sqrt(variance)) / sizes.size)
+    variance = sum(
+        _variance(population, right, size, values, mean)
+        for population, right, mean in zip(
+            [*_ints(sizes)] * 2, [*_ints(baseline), *_ints(focal)], full.ravel().tolist(), strict=True
+        )
+    )
+    return _Plan(
+        _ints(baseline),
+        _ints(focal),
+        _ints(sizes),
+        size,
+        units,
+        low,
+        high,
+        float(single["level"]),
+        difference=float((full[1] - full[0]).mean()),
+        standard_deviation=float(np.sqrt(variance)) / sizes.size,
+    )
 
 
 def _ints(array: FloatArray) -> list[int]:
@@ -169,7 +225,7 @@ def _ints(array: FloatArray) -> list[int]:
 
 def _variance(population: int, right: int, subsample: int, values: FloatArray, mean: float) -> float:
     first, weights = hypergeometric_weights(population, right, subsample)
-    return float(np.sum(weights * (values[first:first + weights.size] - mean) ** 2))
+    return float(np.sum(weights * (values[first : first + weights.size] - mean) ** 2))
 
 
 def _grid(problems: int) -> int:
@@ -198,15 +254,17 @@ def _difference_law(plan: _Plan, focal_values: list[int], baseline_values: list[
     for case in zip(plan.samples, plan.focal, plan.baseline, strict=True):
         if case not in known:
             size, focal, baseline = case
-            known[case] = difference_law(_value_law(size, focal, plan.subsample, focal_values),
-                                         _value_law(size, baseline, plan.subsample, baseline_values))
+            known[case] = difference_law(
+                _value_law(size, focal, plan.subsample, focal_values),
+                _value_law(size, baseline, plan.subsample, baseline_values),
+            )
     cases = zip(plan.samples, plan.focal, plan.baseline, strict=True)
     return sum_law([known[case] for case in cases], transform=plan.low != plan.high)
 
 
 def _value_law(population: int, right: int, subsample: int, values: list[int]) -> LatticeLaw:
     first, weights = hypergeometric_weights(population, right, subsample)
-    return law_of_values(np.array(values[first:first + weights.size], dtype=np.int64), weights)
+    return law_of_values(np.array(values[first : first + weights.size], dtype=np.int64), weights)
 
 
 def _draw(plan: _Plan, rights: list[int], values: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
