@@ -73,7 +73,7 @@ def walk_from_mode(ratio: Callable[[FloatArray], FloatArray], length: int, block
         pieces.append(piece)
         walked, reached = walked + piece.size, float(piece[-1])
     walk = np.concatenate(pieces)
-    return walk[:max(_KEPT_EACH_SIDE, int(np.count_nonzero(walk >= cut)))]
+    return walk[: max(_KEPT_EACH_SIDE, int(np.count_nonzero(walk >= cut)))]
 
 
 def _outward(size: int, failures: int, chance: Fraction) -> FloatArray:

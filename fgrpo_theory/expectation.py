@@ -29,10 +29,9 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .binomial import binomial_weights
-from .foundation.checks import BoolArray, as_whole, require
+from .foundation.checks import ArrayLike, BoolArray, FloatArray, as_whole, require
 from .policy import Numbers, Options, as_fractions, as_group_size, as_options, as_policy
 
 # Counts k times pairs of classes that are held at a time: 32 MiB of float64.
@@ -119,7 +118,10 @@ def expected_baseline(
     reward_correct: float = 1.0,
     reward_wrong: float = -1.0,
 ) -> Numbers:
-    """E[S_R | X = k] = R_c E[P_pos | k] + R_w E[P_neg | k], Corollary H.2: never falls in k if R_w <= 0.
+    """E[S_R | X = k] = R_c E[P_pos | k] + R_w E[P_neg | k], Corollary H.2: never falls in k if R_c >= 0 >= R_w.
+
+    The paper asks for R_w <= 0 alone, with R_c > 0 understood: with rewards -1 and -2 the statement is false (N = 2, one
+    correct and one wrong action of probability 1/2: it falls by 1/2 from k = 0 to k = 1).
 
     Arguments and errors as for `expected_sampled_mass`.
 
@@ -307,9 +309,15 @@ def _weights(n: int, m: Any, not_m: Any, exact: bool) -> tuple[int, Numbers]:
         return 0, np.array(
             [comb(n, k) * Fraction(m) ** k * Fraction(not_m) ** (n - k) for k in range(n + 1)], dtype=object
         )
+    return float_weights(n, float(m), float(not_m))
+
+
+def float_weights(n: int, m: float, not_m: float) -> tuple[int, FloatArray]:
+    """Binomial(n, m / (m + not_m)) as (first count, weights), from the rarer outcome: 1 - m would lose its digits."""
     if n == 0:
         return 0, np.ones(1)
-    return binomial_weights(n, float(m / (m + not_m)))
+    first, weights = binomial_weights(n, min(m, not_m) / (m + not_m))
+    return (first, weights) if m <= not_m else (n - first - weights.size + 1, weights[::-1])
 
 
 def _counts(first: int, last: int, like: Numbers) -> Numbers:

@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .foundation.checks import as_float, as_gamma, require
+from .foundation.checks import ArrayLike, as_float, as_gamma, require
 
 
 def focal_weight(success_rate: Any, gamma: float) -> Any:
@@ -31,6 +30,17 @@ def focal_weight(success_rate: Any, gamma: float) -> Any:
     if not bool(((rate >= 0) & (rate <= 1)).all()):
         raise ValueError(f"success_rate must lie in [0, 1], got values from {float(rate.min())} to {float(rate.max())}")
     return (1 - rate) ** gamma
+
+
+def focal_weight_of_counts(group_size: FloatArray, correct: FloatArray, gamma: float) -> FloatArray:
+    """The same from counts, (N - k) / N to the power gamma: 1 - k/N would lose digits where k is close to a large N.
+
+    group_size, correct: checked whole numbers that broadcast, 0 <= k <= N. Source: eq. 12. Raises ValueError for gamma.
+
+    >>> focal_weight_of_counts(np.array(4.0), np.array([1.0, 3.0]), 2.0)
+    array([0.5625, 0.0625])
+    """
+    return np.asarray(((group_size - correct) / group_size) ** as_gamma(gamma))
 
 
 def success_rate(success: Any, scorable: Any | None = None) -> Any:

@@ -36,7 +36,7 @@ class LatticeLaw:
 
     def at_most(self, value: int) -> tuple[float, float]:
         """Lower and upper bound of P(S <= value), apart from rounding of about 1e-13 relative."""
-        mass = float(self.weights[:max(0, value - self.first + 1)].sum())
+        mass = float(self.weights[: max(0, value - self.first + 1)].sum())
         return max(0.0, mass - self.lost), min(1.0, mass + self.lost)
 
     def quantile(self, level: float) -> int:
@@ -50,7 +50,7 @@ def sum_law(laws: Sequence[LatticeLaw], *, transform: bool) -> LatticeLaw:
     level = list(laws)
     while len(level) > 1:
         merged = [_merge(left, right, transform) for left, right in zip(level[::2], level[1::2], strict=False)]
-        level = merged + level[2 * len(merged):]
+        level = merged + level[2 * len(merged) :]
     return level[0]
 
 

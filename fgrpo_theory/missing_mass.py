@@ -70,8 +70,16 @@ def missing_mass(counts: ArrayLike, *, level: float = 0.95, method: str = "score
     once, twice = int(np.count_nonzero(seen == 1)), int(np.count_nonzero(seen == 2))
     bounds = _score if method == "score" else _distribution_free
     lower, upper = bounds(total, once / total, twice / total, float(share))
-    return MissingMass(estimate=once / total, lower=max(0.0, lower), upper=min(1.0, upper), level=float(share),
-                       method=method, samples=int(total), singletons=once, doubletons=twice)
+    return MissingMass(
+        estimate=once / total,
+        lower=max(0.0, lower),
+        upper=min(1.0, upper),
+        level=float(share),
+        method=method,
+        samples=int(total),
+        singletons=once,
+        doubletons=twice,
+    )
 
 
 def _score(total: float, once: float, twice: float, level: float) -> tuple[float, float]:

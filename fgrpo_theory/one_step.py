@@ -20,9 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .foundation.checks import BoolArray, as_float, require
+from .foundation.checks import ArrayLike, BoolArray, as_float, require
 from .policy import Numbers, Options, as_fractions, as_numbers, as_options, as_policy
 
 

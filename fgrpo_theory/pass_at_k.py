@@ -52,8 +52,11 @@ def mean_pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> Floa
     [0.416667, 0.5]
     """
     sizes, rights = together(samples=as_whole("samples", samples), correct=as_whole("correct", correct, least=0))
-    require(rights.ndim > 0 and rights.shape[-1] > 0, "correct must hold one count a problem along its last axis",
-            **{"correct.shape": rights.shape})
+    require(
+        rights.ndim > 0 and rights.shape[-1] > 0,
+        "correct must hold one count a problem along its last axis",
+        **{"correct.shape": rights.shape},
+    )
     tries = as_whole("k", k)
     spread = tries.reshape(tries.shape + (1,) * rights.ndim)
     means: FloatArray = np.mean(pass_at_k(sizes, rights, spread), axis=-1)
@@ -82,8 +85,9 @@ def pass_at_k_variance(samples: ArrayLike, mu: ArrayLike, k: ArrayLike) -> Float
 
 
 def _checked(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> tuple[FloatArray, ...]:
-    sizes, rights, tries = together(samples=as_whole("samples", samples), correct=as_whole("correct", correct, least=0),
-                                    k=as_whole("k", k))
+    sizes, rights, tries = together(
+        samples=as_whole("samples", samples), correct=as_whole("correct", correct, least=0), k=as_whole("k", k)
+    )
     _check_sizes(sizes, tries)
     require(rights <= sizes, "correct must be at most samples", correct=rights, samples=sizes)
     return sizes, rights, tries

@@ -15,12 +15,9 @@ from collections.abc import Callable
 
 import mpmath
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .foundation.checks import FloatArray, as_float, as_probability, require, together
+from .foundation.checks import ArrayLike, FloatArray, IntArray, as_float, as_probability, require, together
 from .tail_miss import _log1m, _log_tail_miss
-
-IntArray = NDArray[np.int64]
 
 # Past this, 64-bit integers end. tau >= 1e-15 stays far below.
 _LARGEST_GROUP = 2.0**62

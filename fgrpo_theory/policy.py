@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .focal import focal_weight
-from .foundation.checks import BoolArray, FloatArray, as_choice, as_float, as_gamma, require
+from .focal import focal_weight_of_counts
+from .foundation.checks import ArrayLike, BoolArray, FloatArray, as_choice, as_float, as_gamma, require
 
-# float64, or objects that are Fractions.
-Numbers = NDArray[Any]
+# Arrays (or scalars, where an axis is summed away) of float64, or of Fractions as objects.
+Numbers: TypeAlias = Any
 # float, or Fraction.
-Scalar = Any
+Scalar: TypeAlias = Any
 SURROGATES = ("probability", "ratio")
 
 # How far float64 probabilities may sum from 1; 128,000 of them stay within 1e-12.
@@ -58,8 +57,8 @@ class Options:
     def weight(self, group_size: Any, correct: Numbers) -> Numbers:
         """g(k) = (1 - k/N)^gamma, eq. 12; 0^0 = 1."""
         if self.exact:
-            return np.asarray((1 - correct / group_size) ** int(self.gamma))
-        return np.asarray(focal_weight(correct / group_size, self.gamma))
+            return np.asarray(((group_size - correct) / group_size) ** int(self.gamma))
+        return focal_weight_of_counts(np.asarray(group_size, dtype=np.float64), correct, self.gamma)
 
     def spread(self, group_size: Any, correct: Numbers) -> Numbers:
         """What centred rewards are divided by at X = k, 0 < k < N: 1, or std + eps."""

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from .foundation.checks import FloatArray, as_float, as_probability, as_whole, require, together
+from .foundation.checks import ArrayLike, FloatArray, as_float, as_probability, as_whole, require, together
 from .tail_miss import _log_activity
 
 _LogIntegrand = Callable[[FloatArray], FloatArray]

@@ -15,9 +15,8 @@ Left out on purpose: a group size that is not whole, and tau = 0 (E empty: that 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .foundation.checks import FloatArray, as_probability, as_whole, require, together
+from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require, together
 
 
 def active_probability(group_size: ArrayLike, mu: ArrayLike) -> FloatArray:

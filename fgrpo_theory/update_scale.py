@@ -10,12 +10,11 @@ and in the limit A+ = sqrt((1 - mu) / mu), |A-| = sqrt(mu / (1 - mu)). Each is m
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from .binomial import binomial_expectation
-from .focal import focal_weight
-from .foundation.checks import FloatArray, as_float, as_gamma, as_probability, as_whole, require, together
+from .focal import focal_weight_of_counts
+from .foundation.checks import ArrayLike, FloatArray, as_float, as_gamma, as_probability, as_whole, require, together
 
 
 def advantage_magnitudes(mu: ArrayLike, gamma: float) -> tuple[FloatArray, FloatArray]:
@@ -46,7 +45,7 @@ def group_advantage_magnitudes(
         group_size=as_whole("group_size", group_size, least=2), correct=as_whole("correct", correct, least=0)
     )
     require(k <= n, "correct must be at most group_size", correct=k, group_size=n)
-    scale = focal_weight(k / n, gamma) * _advantage_unit(n, k, ddof, eps, reward_gap)
+    scale = focal_weight_of_counts(n, k, gamma) * _advantage_unit(n, k, ddof, eps, reward_gap)
     return (scale * (n - k))[()], (scale * k)[()]
 
 
@@ -70,7 +69,7 @@ def expected_update_scale(
         def scale(k: FloatArray, size: float = size) -> FloatArray:
             # k rollouts of size A+ and N - k of size |A-|, over N.
             both = 2 * k * (size - k) / size * _advantage_unit(np.full_like(k, size), k, ddof, eps, reward_gap)
-            return np.asarray(focal_weight(k / size, gamma) * both)
+            return focal_weight_of_counts(np.full_like(k, size), k, gamma) * both
 
         result[index] = binomial_expectation(int(size), float(mu_[index]), scale)
     return result[()]

@@ -18,11 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .binomial import binomial_weights
-from .expectation import Side, _blocks, _log_not, _prepare, expected_mass_changes
-from .foundation.checks import FloatArray, require
+from .expectation import Side, _blocks, _log_not, _prepare, expected_mass_changes, float_weights
+from .foundation.checks import ArrayLike, FloatArray, require
 from .policy import Options
 
 
@@ -141,7 +139,7 @@ def _total_variance(parts: list[_GivenCount]) -> float:
 
 
 def _active_blocks(right: Side, wrong: Side, n: int) -> list[tuple[FloatArray, FloatArray]]:
-    first, pmf = binomial_weights(n, float(right.mass / (right.mass + wrong.mass)))
+    first, pmf = float_weights(n, float(right.mass), float(wrong.mass))
     return list(_blocks(first, pmf, right.p.size + wrong.p.size))
 
 

@@ -2,4 +2,4 @@
 
 from jaxtyping import install_import_hook
 
-install_import_hook(["fgrpo_theory", "sims"], "beartype.beartype")
+install_import_hook(["fgrpo_theory", "sims"], "typecheck.checked")

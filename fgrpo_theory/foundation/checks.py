@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike as ArrayLike
 
     FloatArray = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
 else:
     # Run-time checkers read numpy's ArrayLike without int, so `as_float` judges inputs; 0-d results are numpy scalars.
     ArrayLike = object
     FloatArray = NDArray[np.float64] | np.float64
+    IntArray = NDArray[np.int64] | np.int64
 BoolArray = NDArray[np.bool_]
 
 
