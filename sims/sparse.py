@@ -57,6 +57,16 @@ class SparseEngine:
         """Updates done so far."""
         return int(self.state.clock[0])
 
+    @property
+    def correct_counts(self) -> np.ndarray:
+        """X of each step done, int32[step]."""
+        return self.state.history[: self.step]
+
+    @property
+    def missed(self) -> np.ndarray:
+        """Active steps so far without a draw in each subset, int64[subset]."""
+        return self.state.missed
+
     def draw(self) -> None:
         """Draw the group of the next update; a second call before `update` keeps the first group."""
         require(self._slot_of is None, "draw must not follow inject in one run", step=self.step)
@@ -114,16 +124,23 @@ class SparseEngine:
     def snapshot(self) -> Snapshot:
         """Policy and counts of the group drawn for the next update: untouched classes first, then the touched actions."""
         state = self.state
-        total = refresh_edges(state)
-        slots = [slice(start, start + used) for start, used in zip(state.class_start, state.class_used, strict=True)]
-        classes = np.arange(len(state.class_size))
-        kinds = np.concatenate([classes, *(np.full(used, c) for c, used in zip(classes, state.class_used, strict=True))])
+        # Actions touched by a draw join the masses of their blocks at the update; until then the total is the draw's.
+        total = refresh_edges(state) if self._hits is None else state.total[0]
+        parts = [slice(start, start + used) for start, used in zip(state.class_start, state.class_used, strict=True)]
+        many = np.concatenate([np.ones_like(state.class_used), state.class_used])
+
+        def joined(classes: np.ndarray, slots: np.ndarray) -> np.ndarray:
+            return np.concatenate([classes, *(slots[part] for part in parts)])
+
+        def spread(classes: np.ndarray) -> np.ndarray:
+            return np.repeat(np.concatenate([classes, classes]), many)
+
+        none = np.zeros_like(state.class_used)
         return Snapshot(
-            probability=np.concatenate([state.class_weight, *(state.weight[part] for part in slots)]) / total,
-            size=np.concatenate([state.class_size - state.class_used, np.ones(len(kinds) - len(classes), np.int64)]),
-            is_correct=state.class_correct[kinds], start=self._start[kinds],
-            counts=np.concatenate([np.zeros(len(classes), np.int64), *(state.counts[part] for part in slots)]),
-            marks=np.concatenate([np.zeros(len(classes), np.uint8), *(state.marks[part] for part in slots)]),
+            probability=joined(state.class_weight, state.weight) / total, is_correct=spread(state.class_correct),
+            size=np.repeat(np.concatenate([state.class_size - state.class_used, none + 1]), many),
+            start=spread(self._start), counts=joined(none, state.counts).astype(np.int64),
+            marks=joined(none.astype(np.uint8), state.marks),
         )
 
     def probabilities(self) -> np.ndarray:
