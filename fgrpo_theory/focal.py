@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .foundation.checks import ArrayLike, as_float, as_gamma, require
+from .foundation.checks import ArrayLike, FloatArray, as_float, as_gamma, require
 
 
 def focal_weight(success_rate: Any, gamma: float) -> Any:

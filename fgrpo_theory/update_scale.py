@@ -69,7 +69,7 @@ def expected_update_scale(
         def scale(k: FloatArray, size: float = size) -> FloatArray:
             # k rollouts of size A+ and N - k of size |A-|, over N.
             both = 2 * k * (size - k) / size * _advantage_unit(np.full_like(k, size), k, ddof, eps, reward_gap)
-            return focal_weight_of_counts(np.full_like(k, size), k, gamma) * both
+            return np.asarray(focal_weight_of_counts(np.full_like(k, size), k, gamma) * both)
 
         result[index] = binomial_expectation(int(size), float(mu_[index]), scale)
     return result[()]
