@@ -15,7 +15,7 @@ from fgrpo_theory.foundation.printing import render
 
 from . import catalogue
 from .inputs import SOURCES, MissingResult, Results
-from .registry import FORMATS, REGISTRY, draw, entry
+from .registry import FORMATS, draw, entry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def run_draw(arguments: argparse.Namespace) -> int:
             print(f"not drawn: {error}", file=sys.stderr)
         else:
             print(f"{name}: {', '.join(path.name for path in paths)}", file=sys.stderr)
-    print(f"{len(names) - left_out} of {len(REGISTRY) if everything else len(names)} figures are in {out}")
+    print(f"{len(names) - left_out} of {len(names)} figures are in {out}")
     return int(bool(left_out and arguments.strict))
 
 

@@ -150,7 +150,7 @@ def drift_paint(numbers: Numbers) -> Figure:
 
 
 def scale_numbers(results: Results) -> Numbers:
-    mu = np.linspace(0.005, 0.995, 199)
+    mu = np.linspace(0.005, 0.995, 67)
     curves = [
         {
             "group_size": size,

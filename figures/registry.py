@@ -59,7 +59,11 @@ class Entry:
         self.require(results)
         numbers = self.numbers(results)
         with style.applied():
-            return self.paint(numbers), numbers
+            figure = self.paint(numbers)
+            # Lay out once, or every format would do it again.
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+        return figure, numbers
 
     def require(self, results: Results) -> None:
         """Raise MissingResult unless every table that the figure needs exists."""
@@ -111,7 +115,7 @@ def register(
 
 def entry(name: str) -> Entry:
     """The figure of that name. Raises ValueError naming the known ones."""
-    return REGISTRY[as_choice("figure", name, tuple(REGISTRY))]
+    return REGISTRY[as_choice("figure", name, tuple(sorted(REGISTRY)))]
 
 
 def to_bytes(figure: Figure, form: str) -> bytes:

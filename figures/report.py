@@ -66,6 +66,7 @@ def render_report(results: Results) -> str:
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
+        keep_trailing_newline=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )

@@ -180,7 +180,9 @@ def trajectories_numbers(results: Results) -> Numbers:
         for gamma in np.unique(table["gamma"]):
             rows = where(table, group_size=size, gamma=gamma)
             steps = np.unique(rows["step"])
-            seeds = [where(rows, seed=seed)["M_ret"].tolist() for seed in np.unique(rows["seed"])]
+            paths_of_seeds = [where(rows, seed=seed) for seed in np.unique(rows["seed"])]
+            # A table promises no order of its rows.
+            seeds = [path["M_ret"][np.argsort(path["step"])].tolist() for path in paths_of_seeds]
             cells.append({"group_size": int(size), "gamma": float(gamma), "step": steps.tolist(), "seeds": seeds})
     return {"cells": cells}
 

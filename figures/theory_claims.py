@@ -39,7 +39,8 @@ def one_peak(results: Results) -> Finding:
         single += bool(steps[0] > 0 > steps[-1] and np.count_nonzero(np.diff(steps)) == 1)
     zero = float(theory.tail_miss_probability(1, 0.3, 0.03))
     return Finding(
-        f"{zero:g} at N = 1; rises to one peak and falls from there for {single} of {len(PROMPTS)} prompts (N up to 3000)",
+        f"{zero:g} at N = 1; rises to one peak and falls from there for {single} of {len(PROMPTS)} prompts "
+        f"(N up to {sizes[-1]})",
         single == len(PROMPTS) and zero == 0,
     )
 

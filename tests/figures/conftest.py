@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fgrpo_theory.foundation.files import write_json, write_table
+from fgrpo_theory.foundation.files import read_table, write_json, write_table
+from figures.inputs import SOURCES
+from figures.report import write_report
 
 SIZES = (2, 16, 64, 256, 2048, 8192, 131072)
 SEEDS = (0, 1, 2, 3)
+PROVENANCE = {
+    "config_hash": "0123456789ab",
+    "seeds": [0, 1, 2, 3],
+    "commit": "feedfacefeed",
+    "time": "2026-01-02T03:04:05+00:00",
+}
 
 
 def retained(size: int, gamma: float, surrogate: str = "ratio") -> float:
@@ -87,6 +96,7 @@ def write_results(root: Path, **replaced: dict[str, np.ndarray]) -> Path:
         path = root / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_table(path, columns)
+    write_json(root / "sims/paper/provenance.json", PROVENANCE)
     (root / "theory").mkdir(exist_ok=True)
     write_json(
         root / "theory/proofs.json",
@@ -107,3 +117,29 @@ def write_results(root: Path, **replaced: dict[str, np.ndarray]) -> Path:
 def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The complete made-up results folder, shared; tests must not write into it."""
     return write_results(tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture(scope="session")
+def report_path(made_up: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the made-up results, written once for all tests that read it."""
+    return write_report(made_up, tmp_path_factory.mktemp("report") / "new/report.html")
+
+
+@pytest.fixture
+def make_results(tmp_path: Path) -> Callable[..., Path]:
+    """Builds a results folder of its own, with some tables replaced."""
+
+    def build(**replaced: dict[str, np.ndarray]) -> Path:
+        return write_results(tmp_path / "results", **replaced)
+
+    return build
+
+
+@pytest.fixture
+def tables(made_up: Path) -> dict[str, dict[str, np.ndarray]]:
+    """The made-up tables as columns that a test may change."""
+    return {
+        name: {column: np.array(values) for column, values in read_table(made_up / source.path).items()}
+        for name, source in SOURCES.items()
+        if source.columns
+    }
