@@ -82,7 +82,7 @@ def expected_unsampled_correct_mass(
     p_, correct, sizes = as_policy(p, is_correct, size)
     n = as_group_size(group_size)
     right = _side(p_, sizes, correct)
-    return _plain((right.size * right.p * _power(right.p, 1 - right.p, _counts(n, n, p_))[0]).sum())
+    return _plain((right.size * right.p * _power(right.p, 1 - right.p, _counts(n, n, p_))[0]).sum(), p_)
 
 
 def expected_sampled_mass(
@@ -181,7 +181,7 @@ def expected_mass_changes(
     )
     law = _ratio_law if o.surrogate == "ratio" else _probability_law
     total, unsampled = law(right, wrong, n, o)
-    return _plain(total), _plain(unsampled)
+    return _plain(total, right.p), _plain(unsampled, right.p)
 
 
 def _ratio_law(right: Side, wrong: Side, n: int, o: Options) -> tuple[Any, Any]:
@@ -293,7 +293,7 @@ def _side(p: Numbers, size: Numbers, inside: BoolArray) -> Side:
     inside = inside & (p > 0)
     p, size = p[inside], size[inside]
     mass, second = size * p, size * p * p
-    return Side(p, size, mass.sum(), second.sum(), _without_one(mass, p, size), _without_one(second, p * p, size))
+    return Side(p, size, _plain(mass.sum(), p), _plain(second.sum(), p), _without_one(mass, p, size), _without_one(second, p * p, size))
 
 
 def _without_one(total: Numbers, one: Numbers, size: Numbers) -> Numbers:
@@ -355,6 +355,6 @@ def _log_not(x: Numbers, not_x: Numbers) -> Numbers:
         return np.where(x < 0.5, np.log1p(-np.minimum(x, 0.5)), np.log(not_x))
 
 
-def _plain(value: Any) -> Any:
-    """A Python float, or a Fraction."""
-    return value if isinstance(value, Fraction) else float(value)
+def _plain(value: Any, like: Numbers) -> Any:
+    """A Python float, or a Fraction if `like` holds them (an empty sum of them is an int)."""
+    return Fraction(value) if like.dtype == object else float(value)
