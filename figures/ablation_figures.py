@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -102,52 +104,45 @@ def gammas_paint(numbers: Numbers) -> Figure:
 
 def crosscheck_numbers(results: Results) -> Numbers:
     table = results["crosscheck"]
-    right = np.array([law is None for law in table["wrong_law"]])
-    laws = sorted(set(table["law"].astype(str)))
-    rows = [
-        {
-            "law": law,
-            "z": table["z"][right & (table["law"] == law)].tolist(),
-            "wrong_z": np.abs(table["z"][~right & (table["law"] == law)]).tolist(),
+    right = np.array([name is None for name in table["wrong_law"]], dtype=bool)
+    # Each cell has its own limit, so differences are shown as a share of it.
+    share = table["z"] / table["threshold"]
+    rows = []
+    for law in sorted(set(table["law"])):
+        own = table["law"] == law
+        wrong = {
+            str(name): float(np.abs(share[own & (table["wrong_law"] == name)]).max())
+            for name in sorted(set(table["wrong_law"][own & ~right]))
         }
-        for law in laws
-    ]
-    return {
-        "laws": rows,
-        "threshold": float(np.max(table["threshold"])),
-        "cells": int(right.sum()),
-        "failed": int((table["verdict"][right] != "pass").sum()),
-    }
+        rows.append({"law": str(law), "cells": share[own & right].tolist(), "wrong_laws": wrong})
+    verdicts = table["verdict"][right]
+    return {"laws": rows, "cells": len(verdicts), "failed": int((verdicts == "fail").sum())}
 
 
 def crosscheck_paint(numbers: Numbers) -> Figure:
-    laws, threshold = numbers["laws"], numbers["threshold"]
-    figure, axes = style.panels(2, height=1.0 + 0.24 * len(laws))
+    laws = numbers["laws"]
+    figure, axes = style.panels(2, height=1.0 + 0.21 * len(laws))
     for index, law in enumerate(laws):
-        axes[0].plot(
-            law["z"],
-            [index] * len(law["z"]),
-            marker="o",
-            linestyle="none",
-            markerfacecolor="none",
-            color=style.BLUE,
-            markersize=3.6,
-        )
-        axes[1].plot(
-            law["wrong_z"], [index] * len(law["wrong_z"]), marker="x", linestyle="none", color=style.VERMILLION
-        )
-    for panel, edges in ((axes[0], (-threshold, threshold)), (axes[1], (threshold,))):
+        for panel, values, look in (
+            (axes[0], law["cells"], style.SERIES[0]),
+            (axes[1], list(law["wrong_laws"].values()), style.SERIES[1]),
+        ):
+            places = [index] * len(values)
+            marks: dict[str, Any] = {"marker": look.marker, "color": look.color, "markerfacecolor": "none", "markersize": 3.6}
+            panel.plot(values, places, linestyle="none", **marks)
+    for panel, edges in zip(axes, ((-1, 1), (1,)), strict=True):
         for edge in edges:
             panel.axvline(edge, color="black", linestyle="--", linewidth=0.9)
         panel.set_ylim(len(laws) - 0.5, -0.5)
-    axes[0].set_yticks(range(len(laws)), [law["law"] for law in laws])
-    axes[1].set_yticks(range(len(laws)), [""] * len(laws))
-    axes[0].set_xlabel("standardised difference, sampling - theory")
-    axes[1].set_xlabel("|standardised difference| of a wrong law")
+        panel.set_yticks(range(len(laws)), [law["law"] for law in laws] if panel is axes[0] else [""] * len(laws))
+    axes[0].set_xlabel("(sampling - theory) / limit")
+    axes[1].set_xlabel("largest |sampling - wrong law| / limit")
     axes[1].set_xscale("log")
+    axes[1].set_xlim(left=0.5)
     axes[1].xaxis.set_minor_formatter(NullFormatter())
-    axes[1].set_xlim(left=1)
-    style.letter(axes, ["each law, every cell", "deliberately wrong laws"])
+    style.letter(
+        axes, [f"the laws: {numbers['cells']} cells, {numbers['failed']} failed", "laws made wrong on purpose"]
+    )
     return figure
 
 
@@ -181,9 +176,9 @@ register(
     needs=["crosscheck"],
     numbers=crosscheck_numbers,
     paint=crosscheck_paint,
-    caption="(a) Standardised difference between what sampling code counts, which knows nothing of the laws, and "
-    "what each closed form says, in every registered cell; the dashed lines are the limits at the suite's "
-    "false-alarm rate. (b) The same for laws made wrong on purpose: each must lie past the limit in at least "
-    "one cell, or the check could not have seen the error.",
+    caption="(a) Difference between what sampling code counts, which knows nothing of the laws, and what each closed form "
+    "says, in every registered cell, as a share of the cell's limit at the suite's false-alarm rate (dashed: the limit, "
+    "about six standard errors). (b) For each law made wrong on purpose, the largest such share over its cells: it must "
+    "lie past the limit, or the check could not have seen the error.",
     alt="Points for each law, and crosses for wrong laws, with the limits of the test as dashed lines.",
 )

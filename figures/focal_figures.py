@@ -96,26 +96,9 @@ def drift_numbers(results: Results) -> Numbers:
     sizes = policy.GROUP_SIZES
     curves = []
     for surrogate, gamma in product(("probability", "ratio"), GAMMAS):
-        pairs = [
-            theory.expected_mass_changes(
-                np.array(policy.CLASS_PROBABILITY),
-                np.array(policy.CLASS_SIZE),
-                np.array(policy.CLASS_IS_CORRECT),
-                size,
-                gamma=gamma,
-                learning_rate=1.0,
-                surrogate=surrogate,
-            )
-            for size in sizes
-        ]
-        curves.append(
-            {
-                "surrogate": surrogate,
-                "gamma": gamma,
-                "dQ_pos": [float(pair[0]) for pair in pairs],
-                "dQ_u_pos": [float(pair[1]) for pair in pairs],
-            }
-        )
+        pairs = [policy.expected_changes(size, gamma=gamma, surrogate=surrogate) for size in sizes]
+        total, unsampled = ([pair[side] for pair in pairs] for side in (0, 1))
+        curves.append({"surrogate": surrogate, "gamma": gamma, "dQ_pos": total, "dQ_u_pos": unsampled})
     return {"group_size": list(sizes), "curves": curves}
 
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+import fgrpo_theory as theory
+
 CLASS_LOGIT = (5.0, 3.0, 0.0)
 CLASS_SIZE = (1, 9_999, 118_000)
 CLASS_IS_CORRECT = (True, True, False)
@@ -24,3 +28,10 @@ CORRECT_MASS = ANCHOR_PROBABILITY + CLASS_SIZE[1] * LEAF_PROBABILITY
 
 GROUP_SIZES = tuple(2**power for power in range(1, 18))
 """The group sizes of figure 2: 2, 4, ..., 131072."""
+
+
+def expected_changes(group_size: int, *, surrogate: str, gamma: float = 0.0) -> tuple[float, float]:
+    """Exact expectation of one step's (dQ_pos, dQ_u,pos) at learning rate 1, rewards 1 and -1, under this policy."""
+    classes = (np.array(CLASS_PROBABILITY), np.array(CLASS_SIZE), np.array(CLASS_IS_CORRECT))
+    changes = theory.expected_mass_changes(*classes, group_size, surrogate=surrogate, gamma=gamma, learning_rate=1.0)
+    return float(changes[0]), float(changes[1])

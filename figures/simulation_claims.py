@@ -153,27 +153,20 @@ def printed_surrogate(results: Results) -> Finding:
 def crosscheck_passes(results: Results) -> Finding:
     table = results["crosscheck"]
     right = np.array([name is None for name in table["wrong_law"]], dtype=bool)
-    outside = np.abs(table["z"]) > table["threshold"]
-    failed = sorted(
-        {
-            f"{law} ({cell})"
-            for law, cell in zip(table["law"][right & outside], table["cell"][right & outside], strict=True)
-        }
-    )
+    failed = [
+        f"{law} ({cell})"
+        for law, cell, bad in zip(table["law"], table["cell"], right & (table["verdict"] != "pass"), strict=True)
+        if bad
+    ]
     names = sorted({str(name) for name in table["wrong_law"][~right]})
-    alive = [name for name in names if not outside[~right][table["wrong_law"][~right] == name].any()]
+    killed = {str(name) for name in table["wrong_law"][table["verdict"] == "killed"]}
+    alive = [name for name in names if name not in killed]
     ours = (
         f"{int(right.sum()) - len(failed)} of {int(right.sum())} cells within the limit; {len(names) - len(alive)} of "
         f"{len(names)} wrong laws noticed"
     )
-    why = "; ".join(
-        part
-        for part in (
-            f"outside: {', '.join(failed)}" if failed else "",
-            f"not noticed: {', '.join(alive)}" if alive else "",
-        )
-        if part
-    )
+    notes = (("outside", failed), ("not noticed", alive))
+    why = "; ".join(f"{text}: {', '.join(items)}" for text, items in notes if items)
     return Finding(ours, bool(right.any()) and bool(names) and not failed and not alive, why)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ GREY = "#6b6b6b"
 FULL_WIDTH = 7.0
 """Inches: the text width of a printed page."""
 
-_RC = {
+_RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -73,7 +74,7 @@ class Look:
     linestyle: str | tuple[int, tuple[float, ...]]
     marker: str
 
-    def line(self, **more: object) -> dict[str, object]:
+    def line(self, **more: Any) -> dict[str, Any]:
         """Keyword arguments for `Axes.plot`, without markers unless asked for."""
         return {"color": self.color, "linestyle": self.linestyle, **more}
 
@@ -102,7 +103,8 @@ def applied() -> Iterator[None]:
     """The style, for the making and the saving of a figure; matplotlib's settings are restored afterwards."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_RC)
+        settings: Any = mpl.rcParams
+        settings.update(_RC)
         yield
 
 

@@ -61,12 +61,9 @@ def leaf_is_covered(results: Results) -> Finding:
 
 
 def shrinks_while_growing(results: Results) -> Finding:
-    arrays = [np.array(values) for values in (policy.CLASS_PROBABILITY, policy.CLASS_SIZE, policy.CLASS_IS_CORRECT)]
     found = []
     for surrogate in ("probability", "ratio"):
-        pairs = np.array(
-            [theory.expected_mass_changes(*arrays, size, surrogate=surrogate) for size in policy.GROUP_SIZES]
-        )
+        pairs = np.array([policy.expected_changes(size, surrogate=surrogate) for size in policy.GROUP_SIZES])
         both = np.array(policy.GROUP_SIZES)[(pairs[:, 0] > 0) & (pairs[:, 1] < 0)]
         found.append((surrogate, both))
     ours = "; ".join(

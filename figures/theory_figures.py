@@ -127,7 +127,7 @@ def _published_line(panel: Axes, numbers: Numbers, column: str, label: str, look
 
 def figure3_numbers(results: Results) -> Numbers:
     sizes = whole_numbers(100_000, 160)
-    curves = [
+    curves: list[Numbers] = [
         {"panel": panel, "mu": mu, "rho": rho}
         for panel, pairs in (
             ("mu", [(mu, 0.1) for mu in (0.05, 0.3, 0.6, 0.95)]),

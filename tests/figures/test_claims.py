@@ -22,7 +22,7 @@ def judged(name: str, root: Path) -> Verdict:
     return verdict(CLAIMS[name], Results(root))
 
 
-def change(table: dict[str, np.ndarray], column: str, value: float, **equal: object) -> dict[str, np.ndarray]:
+def change(table: dict[str, np.ndarray], column: str, value: float | str, **equal: object) -> dict[str, np.ndarray]:
     """The table with `column` set to `value` in the rows that match."""
     keep = np.logical_and.reduce([table[name] == wanted for name, wanted in equal.items()])
     assert keep.any()
@@ -98,10 +98,10 @@ def test_earlier_engines_within_and_past_the_tolerance(
 def test_a_failed_cell_and_a_wrong_law_that_passes_are_both_named(
     tables: Tables, make_results: Callable[..., Path]
 ) -> None:
-    failed = change(tables["crosscheck"], "z", 9.0, cell="activity-1")
+    failed = change(tables["crosscheck"], "verdict", "fail", cell="activity-1")
     found = judged("crosscheck", make_results(crosscheck=failed))
     assert (found.verdict, found.why) == (DIFFERS, "outside: activity (activity-1)")
-    unseen = change(tables["crosscheck"], "z", 2.0, wrong_law="activity without its last term")
+    unseen = change(tables["crosscheck"], "verdict", "survives", wrong_law="activity without its last term")
     found = judged("crosscheck", make_results(crosscheck=unseen))
     assert (found.verdict, found.why) == (DIFFERS, "not noticed: activity without its last term")
 

@@ -144,9 +144,13 @@ def test_gammas(shuffled: Path) -> None:
 def test_crosscheck(shuffled: Path) -> None:
     drawn = entry("crosscheck").numbers(Results(shuffled))
     table = rows(shuffled, "crosscheck")
+    assert [law["law"] for law in drawn["laws"]] == sorted({row["law"] for row in table})
     for law in drawn["laws"]:
-        own = [row for row in table if row["law"] == law["law"]]
-        assert sorted(law["z"]) == sorted(row["z"] for row in own if row["wrong_law"] is None)
-        assert sorted(law["wrong_z"]) == sorted(abs(row["z"]) for row in own if row["wrong_law"] is not None)
-    assert {law["law"] for law in drawn["laws"]} == {row["law"] for row in table}
-    assert drawn["threshold"] == max(row["threshold"] for row in table)
+        shares: dict[str | None, list[float]] = defaultdict(list)
+        for row in table:
+            if row["law"] == law["law"]:
+                shares[row["wrong_law"]].append(row["z"] / row["threshold"])
+        assert sorted(law["cells"]) == sorted(shares.pop(None))
+        assert law["wrong_laws"] == {name: max(map(abs, values)) for name, values in shares.items()}
+    right = [row for row in table if row["wrong_law"] is None]
+    assert (drawn["cells"], drawn["failed"]) == (len(right), sum(row["verdict"] == "fail" for row in right))
