@@ -174,7 +174,7 @@ def figure3_paint(numbers: Numbers) -> Figure:
         panel.set_ylim(0, 1.02)
         panel.legend(
             loc="upper center",
-            bbox_to_anchor=(0.5, -0.2),
+            bbox_to_anchor=(0.5, -0.24),
             ncols=2 if key == "tail_miss" else 1,
             columnspacing=0.8,
             handlelength=2.0,
