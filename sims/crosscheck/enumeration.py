@@ -65,6 +65,7 @@ def all_groups(policy: Policy, group_size: int) -> Groups:
     return Groups(policy, group_size)
 
 
+@lru_cache(maxsize=64)
 def step_values(policy: Policy, group_size: int, options: StepOptions) -> tuple[np.ndarray, np.ndarray]:
     """(dQ_pos, dQ_u,pos) of every group, eqs. 17 and 10 or their ratio forms."""
     groups = all_groups(policy, group_size)

@@ -78,7 +78,8 @@ PASSES = ((4, 0.5, (2,), 0.003), (8, 0.3, (1, 4), 0.0034), (16, 0.1, (8, 16), 0.
           (256, 0.005, (64,), 0.02))
 # (n, c, k, resolution)
 SUBSETS = ((10, 3, 5, 0.004), (16, 8, 1, 0.004), (64, 2, 16, 0.006), (256, 5, 32, 0.008), (1024, 1, 256, 0.02))
-# (policy, n, resolution)
-SINGLETONS = ((FEW, 30, 0.04), (SIX, 32, 0.04), (ZIPF, 100, 0.04), (WIDE, 64, 0.04))
+# (policy, n, resolution); intervals are looked at from n = 30 on, where fgrpo_theory states their coverage.
+SINGLETONS = ((SIX, 4, 0.02), (FEW, 30, 0.03), (SIX, 32, 0.03), (ZIPF, 100, 0.04), (WIDE, 64, 0.04))
+LEAST_SAMPLES_OF_INTERVALS = 30
 # The score interval is approximate: fgrpo_theory states 0.92 for a level of 0.95. The other one holds at its level.
 STATED_COVERAGE = {"score": 0.92, "distribution-free": 0.95}

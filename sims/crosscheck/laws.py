@@ -6,6 +6,7 @@ what is expected comes from the definition. Left out on purpose: how the numbers
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -104,25 +105,28 @@ def interval(once: int, twice: int, samples: int, level: float, method: str) -> 
     return mass.estimate, mass.lower, mass.upper
 
 
+def by_singletons(totals: Totals, group_size: int, bounds: Callable[[int, int, int], Any]) -> np.ndarray:
+    """"sample ...": a function of (f1, f2, n) at every sample; each pair (f1, f2) is computed once."""
+    pairs, where = np.unique(np.column_stack([totals["once"], totals["twice"]]), axis=0, return_inverse=True)
+    return np.array([bounds(int(once), int(twice), group_size) for once, twice in pairs])[where.reshape(-1)]
+
+
 def mean_of_good_turing(totals: Totals, cell: Cell) -> float:
     """Mean of the Good-Turing estimate."""
-    return float(np.mean([interval(int(f1), int(f2), cell.scenario.group_size, 0.95, "score")[0]
-                          for f1, f2 in zip(totals["once"], totals["twice"], strict=True)]))
+    return float(by_singletons(totals, cell.scenario.group_size, lambda f1, f2, n: interval(f1, f2, n, 0.95, "score")[0]).mean())
 
 
 def coverage(totals: Totals, cell: Cell) -> float:
-    """Share of samples whose interval holds the true unseen mass."""
-    return covered_share(totals, cell, lambda f1, f2, n: interval(f1, f2, n, 0.95, cell.given["method"])[1:])
+    """Share of samples whose 95 % interval holds the true unseen mass."""
+    inside = covered(totals, cell.scenario.group_size, lambda f1, f2, n: interval(f1, f2, n, 0.95, cell.given["method"])[1:])
+    return float(inside.mean())
 
 
-def covered_share(totals: Totals, cell: Cell, bounds: Any) -> float:
-    """The same for any function (f1, f2, n) -> (lower, upper)."""
+def covered(totals: Totals, group_size: int, bounds: Callable[[int, int, int], Any]) -> np.ndarray:
+    """"sample": whether the bounds given by (f1, f2, n) hold the true unseen mass."""
     # Rounding of the unseen mass must not decide whether it lies on a bound of 0 or 1.
-    slack, covered = 1e-12, 0
-    for f1, f2, unseen in zip(totals["once"], totals["twice"], totals["unseen"], strict=True):
-        lower, upper = bounds(int(f1), int(f2), cell.scenario.group_size)
-        covered += lower - slack <= unseen <= upper + slack
-    return covered / cell.scenario.groups
+    lower, upper = by_singletons(totals, group_size, bounds).T
+    return (lower - 1e-12 <= totals["unseen"]) & (totals["unseen"] <= upper + 1e-12)
 
 
 LAWS = {law.name: law for law in (

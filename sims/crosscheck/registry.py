@@ -155,6 +155,6 @@ def _singletons(coarser: float) -> Iterator[Cell]:
         drawn = Singletons(f"singletons {policy.name} n{n}", resolution * coarser, n, policy)
         yield Cell("E[f1/n]", f"{policy.name}, n {n}", drawn, {"policy": policy, "group_size": n}, "mean", "once", 0,
                    spreads.singleton_spread(np.asarray(policy.p), n), 1.0)
-        for method, level in grid.STATED_COVERAGE.items():
+        for method, level in grid.STATED_COVERAGE.items() if n >= grid.LEAST_SAMPLES_OF_INTERVALS else ():
             yield Cell("Good-Turing coverage", f"{policy.name}, n {n}, {method}", drawn,
                        {"policy": policy, "method": method, "level": level}, "at least", "once")
