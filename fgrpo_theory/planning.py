@@ -12,6 +12,8 @@ neighbouring integers apart, decided with mpmath.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -24,9 +26,11 @@ _LARGEST_GROUP = 2.0**62
 # Float64 margins below this (relative to the terms compared) are decided in high precision.
 _TOLERANCE = 1e-12
 _DIGITS = 80
+# Up to here the decision is made in fractions: powers of float64 have some 10,000 digits then.
+_LARGEST_EXACT = 200
 
 _Values = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-_Exact = Callable[[int, int], mpmath.mpf]
+_Exact = Callable[[int, int], Any]
 
 
 def peak_group_size(mu: ArrayLike, tau: ArrayLike) -> IntArray:
@@ -64,11 +68,10 @@ def concentration_zone(mu: ArrayLike, tau: ArrayLike, level: ArrayLike = 0.5) ->
         value, scale = above(n)
         return -value, scale
 
-    def exact_above(index: int, n: int) -> mpmath.mpf:
-        mu_i, tau_i = mu_.flat[index], tau_.flat[index]
-        return _exact_miss(n, mu_i, tau_i) - mpmath.mpf(float(level_.flat[index])) * _exact_miss(
-            int(peak.flat[index]), mu_i, tau_i
-        )
+    def exact_above(index: int, n: int) -> Any:
+        best = int(peak.flat[index])
+        m, t, part = _numbers(max(n, best), mu_.flat[index], tau_.flat[index], level_.flat[index])
+        return _exact_miss(n, m, t) - part * _exact_miss(best, m, t)
 
     lowest = _least(above, exact_above, np.full(mu_.shape, 2.0), peak.astype(np.float64))
     past = _least(
@@ -105,8 +108,9 @@ def covering_group_size(mu: ArrayLike, tau: ArrayLike, max_miss: ArrayLike) -> I
         value = _log_miss(n, mu_, tau_)
         return target - value, np.abs(value) + np.abs(target)
 
-    def exact_covered(index: int, n: int) -> mpmath.mpf:
-        return mpmath.mpf(float(limit.flat[index])) - _exact_miss(n, mu_.flat[index], tau_.flat[index])
+    def exact_covered(index: int, n: int) -> Any:
+        m, t, most = _numbers(n, mu_.flat[index], tau_.flat[index], limit.flat[index])
+        return most - _exact_miss(n, m, t)
 
     least = _least(covered, exact_covered, peak.astype(np.float64), _surely_below(target, tau_, peak))
     return np.where(never, 1, least)[()]
@@ -122,8 +126,13 @@ def _log_miss(n: FloatArray, mu: FloatArray, tau: FloatArray) -> FloatArray:
     return _log_tail_miss(n, 1 - mu, mu - tau, tau)
 
 
-def _exact_miss(n: int, mu: float, tau: float) -> mpmath.mpf:
-    m, t = mpmath.mpf(float(mu)), mpmath.mpf(float(tau))
+def _numbers(n: int, *values: float) -> list[Any]:
+    """Fractions, in which a tie is a tie, or mpmath numbers where powers up to n would be too long for them."""
+    kind = Fraction if n <= _LARGEST_EXACT else mpmath.mpf
+    return [kind(float(value)) for value in values]
+
+
+def _exact_miss(n: int, m: Any, t: Any) -> Any:
     return (1 - t) ** n - (m - t) ** n - (1 - m) ** n
 
 
@@ -139,9 +148,9 @@ def _peak(mu: FloatArray, tau: FloatArray) -> IntArray:
         value = log_tau - np.logaddexp(first, second)
         return value, np.abs(log_tau) + np.abs(np.maximum(first, second)) + np.abs(np.maximum(n * log_a, n * log_b))
 
-    def exact_past_peak(index: int, n: int) -> mpmath.mpf:
-        m, t = mpmath.mpf(float(mu.flat[index])), mpmath.mpf(float(tau.flat[index]))
-        return t - m * ((1 - m) / (1 - t)) ** n - (1 - m + t) * ((m - t) / (1 - t)) ** n
+    def exact_past_peak(index: int, n: int) -> Any:
+        m, t = _numbers(n, mu.flat[index], tau.flat[index])
+        return t * (1 - t) ** n - m * (1 - m) ** n - (1 - m + t) * (m - t) ** n
 
     # Each of the two terms alone falls below tau / 2 by then.
     high = np.maximum((log_tau - np.log(2) - log_mu) / log_a, (log_tau - np.log(2) - log_not_b) / log_b)
@@ -150,7 +159,8 @@ def _peak(mu: FloatArray, tau: FloatArray) -> IntArray:
 
 def _surely_below(log_target: FloatArray, tau: FloatArray, peak: IntArray) -> FloatArray:
     """A group size past the peak whose tail miss is below the target: f(N) < (1 - tau)^N."""
-    return np.asarray(peak + 2 + np.ceil(log_target / _log1m(tau)))
+    # The margin covers the rounding of the quotient.
+    return np.asarray((peak + 2 + np.ceil(log_target / _log1m(tau))) * (1 + 1e-12))
 
 
 def _least(values: _Values, exact: _Exact, low: FloatArray, high: FloatArray, *, strict: bool = False) -> IntArray:
@@ -158,25 +168,29 @@ def _least(values: _Values, exact: _Exact, low: FloatArray, high: FloatArray, *,
 
     `values(n)` gives the value and the size of the terms in it; `exact(index, n)` the sign in high precision.
     """
-    require(high < _LARGEST_GROUP, "tau must be large enough for group sizes below 2**62", group_size=high)
-    below, above = low - 1, np.maximum(high, low)
+    most = np.maximum(high, low)
+    below, above = low - 1, most
     while (above - below > np.maximum(1, 2.0**-52 * above)).any():
-        middle = np.clip(np.floor((below + above) / 2), below, above)
+        # An element that has settled is asked again; below `low` the condition may hold once more, so never there.
+        middle = np.clip(np.floor((below + above) / 2), low, above)
         value, _ = values(middle)
         holds = value > 0 if strict else value >= 0
         below, above = np.where(holds, below, middle), np.where(holds, middle, above)
+    require(above < _LARGEST_GROUP, "tau must be large enough for group sizes below 2**62", group_size=above)
     found = above.astype(np.int64)
     unsure = np.zeros(found.shape, dtype=bool)
     for neighbour in (above - 1, above):
         value, scale = values(np.maximum(neighbour, low))
         unsure |= np.abs(value) <= _TOLERANCE * scale
     for index in np.flatnonzero(unsure):
-        found.flat[index] = _least_exactly(exact, int(index), int(found.flat[index]), int(low.flat[index]), strict)
+        found.flat[index] = _least_exactly(
+            exact, int(index), int(found.flat[index]), int(low.flat[index]), int(most.flat[index]), strict
+        )
     return found
 
 
-def _least_exactly(exact: _Exact, index: int, near: int, low: int, strict: bool) -> int:
-    """The same for one element, by bisection in high precision from a guess."""
+def _least_exactly(exact: _Exact, index: int, near: int, low: int, high: int, strict: bool) -> int:
+    """The same for one element, by bisection in high precision from a guess; the condition holds at `high`."""
 
     def holds(n: int) -> bool:
         value = exact(index, n)
@@ -187,8 +201,9 @@ def _least_exactly(exact: _Exact, index: int, near: int, low: int, strict: bool)
         below, above = near - 1, near
         while below >= low and holds(below):
             below, above, reach = below - reach, below, 2 * reach
-        while not holds(above):
-            below, above, reach = above, above + reach, 2 * reach
+        while above < high and not holds(above):
+            # No step past `high`: the condition of the zone's lower end fails again beyond the peak.
+            below, above, reach = above, min(above + reach, high), 2 * reach
         below = max(below, low - 1)
         while above - below > 1:
             middle = (below + above) // 2
