@@ -37,15 +37,14 @@ def _group(rng: np.random.Generator) -> Row:
 
 
 def _tail(rng: np.random.Generator) -> Row:
-    """(N, mu, tau): half of the N where (1 - tau)^N is neither 1 nor 0, of which a third near 1e-300."""
+    """(N, mu, tau): nearly always (1 - tau)^N is a normal float64; a quarter of the cases lie near 1e-300."""
     mu = spread_probability(rng)
     tau = min(mu, mu * spread_probability(rng, 1e-9))
-    n = log_spread(rng, 1, 1e12)
     kind = rng.integers(4)
-    if kind > 1 and tau < 1:
-        exponent = log_spread(rng, 1e-3, 700) if kind == 2 else rng.uniform(660, 705)
-        n = min(1e12, exponent / -np.log1p(-tau))
-    return float(max(1.0, np.round(n))), mu, tau
+    exponent = rng.uniform(660, 700) if kind == 3 else log_spread(rng, 1e-3, 700)
+    n = exponent / -np.log1p(-tau) if tau < 1 and kind > 1 else log_spread(rng, 1, 1e12)
+    most = 700 / -np.log1p(-tau) if tau < 1 else 1.0
+    return float(max(2.0, np.floor(min(n, most, 1e12)))), mu, tau
 
 
 def active(n: float, mu: float) -> Iterator[mpf]:
@@ -213,7 +212,7 @@ ORACLES = [
             (2.0, 1e8, 1e-6, 0.5),
             (2000.0, 1.0, 1e8, 1e-9),
         ),
-        default=600,
+        default=300,
     ),
     Oracle(
         "advantage_magnitudes",
