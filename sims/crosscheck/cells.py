@@ -68,8 +68,8 @@ class Law:
     name: str
     source: str
     """equation of the paper, or where else it comes from"""
-    value: Callable[..., float]
-    """keyword arguments: those of the cells"""
+    value: Callable[..., Any]
+    """a number; keyword arguments: those of the cells"""
     observe: Callable[[Totals, Cell], float] = read_off
 
 
@@ -82,7 +82,7 @@ class WrongLaw:
     """the right law's name"""
     mistake: str
     """one line"""
-    value: Callable[..., float]
+    value: Callable[..., Any]
     observe: Callable[[Totals, Cell], float] | None = None
     """a wrong estimator; None: the right law's"""
     applies: Callable[[Cell], bool] = lambda cell: True

@@ -30,14 +30,16 @@ from .wrong_laws import WRONG_LAWS, wrong_law
 _OUT = "results/sims/crosscheck"
 
 
-def configure_crosscheck(subparsers: argparse._SubParsersAction) -> None:
+def configure_crosscheck(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command `crosscheck`."""
     words = "check every law of fgrpo_theory against sampling code that knows none of them"
     parser = subparsers.add_parser("crosscheck", help=words, description=words)
     parser.add_argument("--seed", type=int, help="root of the random streams (default: fresh entropy, which is printed)")
     parser.add_argument("--profile", choices=tuple(PROFILES), default="full", help="full, or quick: a sixteenth of the groups")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads (default: all cores); the result is the same")
-    parser.add_argument("--replace", metavar="WRONG", help="put this wrong law in place of the right one; the check must then exit 1")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1,
+                        help="threads (default: all cores); the result is the same")
+    parser.add_argument("--replace", metavar="WRONG",
+                        help="put this wrong law in place of the right one; the check must then exit 1")
     parser.add_argument("--list-wrong", action="store_true", help="list the wrong laws and stop")
     parser.add_argument("--out", help=f"folder for the results (default: {_OUT}; with --replace: nothing is written)")
     parser.add_argument("--form", choices=("table", "json", "csv"), default="table", help="how to print the cells")

@@ -8,7 +8,6 @@ that have exact variances of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from math import comb, lgamma
 
@@ -19,7 +18,6 @@ from fgrpo_theory import total_mass_change, unsampled_mass_change
 from .scenarios import Policy, StepOptions
 
 _MOST_GROUPS = 1_000_000
-PerGroup = Callable[["Groups"], np.ndarray]
 
 
 class Groups:
@@ -50,7 +48,7 @@ class Groups:
         """E[value | X], at each group's X."""
         weight = np.bincount(self.right, self.probability, self.size + 1)
         total = np.bincount(self.right, self.probability * values, self.size + 1)
-        return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)[self.right]
+        return np.asarray(np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)[self.right])
 
 
 def is_small(policy: Policy, group_size: int) -> bool:

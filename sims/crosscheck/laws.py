@@ -126,7 +126,7 @@ def covered(totals: Totals, group_size: int, bounds: Callable[[int, int, int], A
     """"sample": whether the bounds given by (f1, f2, n) hold the true unseen mass."""
     # Rounding of the unseen mass must not decide whether it lies on a bound of 0 or 1.
     lower, upper = by_singletons(totals, group_size, bounds).T
-    return (lower - 1e-12 <= totals["unseen"]) & (totals["unseen"] <= upper + 1e-12)
+    return np.asarray((lower - 1e-12 <= totals["unseen"]) & (totals["unseen"] <= upper + 1e-12))
 
 
 LAWS = {law.name: law for law in (

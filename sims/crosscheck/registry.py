@@ -119,8 +119,8 @@ def _given_counts(coarser: float) -> Iterator[Cell]:
         for side, law in enumerate(("E[P_pos | X]", "E[P_neg | X]")):
             if spread[side] > 0:
                 yield Cell(law, place, drawn, {**given, "side": side}, "mean", "sums", side, spread[side], reach[side])
-        yield Cell("E[S_R | X]", f"{place}, R({rewards[0]:g},{rewards[1]:g})", drawn, {**given, "rewards": rewards}, "mean", "sums", 2,
-                   spread[2], reach[2])
+        yield Cell("E[S_R | X]", f"{place}, R({rewards[0]:g},{rewards[1]:g})", drawn,
+                   {**given, "rewards": rewards}, "mean", "sums", 2, spread[2], reach[2])
 
 
 def _advantages(coarser: float) -> Iterator[Cell]:

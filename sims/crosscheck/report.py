@@ -39,7 +39,8 @@ def by_law(right: Sequence[Outcome]) -> list[dict[str, Any]]:
     for law in dict.fromkeys(outcome.law for outcome in right):
         mine = [outcome for outcome in right if outcome.law == law]
         shares = [relative(outcome) for outcome in mine]
-        rows.append({"law": law, "cells": len(mine), "smallest detectable": min(shares), "median detectable": float(np.median(shares)),
+        rows.append({"law": law, "cells": len(mine), "smallest detectable": min(shares),
+                     "median detectable": float(np.median(shares)),
                      "largest |z| / threshold": max(abs(outcome.z) / outcome.threshold for outcome in mine),
                      "failed": len(failures(mine))})
     return rows
@@ -62,7 +63,8 @@ def write_results(folder: Path, suite: Suite, right: Sequence[Outcome], wrong: S
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / "crosscheck.parquet", columns([*right, *wrong]))
     write_json(folder / "summary.json", {
-        **about, "cells": len(right), "false_alarm_rate": FALSE_ALARM_RATE, "false_alarm_rate_of_a_cell": suite.alpha, "power": POWER,
+        **about, "cells": len(right), "false_alarm_rate": FALSE_ALARM_RATE, "false_alarm_rate_of_a_cell": suite.alpha,
+        "power": POWER,
         "failed": [f"{outcome.law}: {outcome.cell}" for outcome in failures(right)], "survivors": survivors(wrong),
         "laws": by_law(right), "wrong_laws": by_wrong_law(wrong),
         "scenarios": {scenario.name: described(scenario) for scenario in suite.scenarios},

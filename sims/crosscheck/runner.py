@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from fgrpo_theory.foundation.seeds import generator
 
-from .cells import Outcome, Suite, WrongLaw
+from .cells import Cell, Outcome, Suite, WrongLaw
 from .scenarios import Scenario, Totals
 
 
@@ -49,7 +49,7 @@ def judge_wrong(suite: Suite, totals: dict[str, Totals], wrong_laws: Iterable[Wr
     return [suite.judge(cell, totals[cell.scenario.name], wrong) for wrong in wrong_laws for cell in cells_of(suite, wrong)]
 
 
-def cells_of(suite: Suite, wrong: WrongLaw) -> list:
+def cells_of(suite: Suite, wrong: WrongLaw) -> list[Cell]:
     """The cells in which a wrong law stands in for the right one."""
     return [cell for cell in suite.cells if cell.law == wrong.replaces and wrong.applies(cell)]
 

@@ -85,7 +85,7 @@ def count_population_misses(rng: np.random.Generator, mu: np.ndarray, group_size
             point = rng.random()
             rare += point < rare_fraction * mu[i]
             right += point < mu[i]
-        misses += (0 < right) & (right < group_size) & (rare == 0)
+        misses += (right > 0) & (right < group_size) & (rare == 0)
     return misses
 
 

@@ -38,7 +38,7 @@ _PASS = (
              observe=_plug_in_mean, truth=_plug_in_truth),
     WrongLaw("pass-all-samples", "E[pass@k]", "n tries in place of k", lambda group_size, mu, k: 1 - (1 - mu) ** group_size),
     WrongLaw("pass-linear", "E[pass@k]", "k mu", lambda group_size, mu, k: k * mu),
-    WrongLaw("pass-variance-delta", "Var[pass@k]", "first-order delta method: k^2 (1 - mu)^(2k - 2) mu (1 - mu) / n, only for large n",
+    WrongLaw("pass-variance-delta", "Var[pass@k]", "first order of the delta method, which holds for large n only",
              lambda group_size, mu, k: k**2 * (1 - mu) ** (2 * k - 1) * mu / group_size),
     WrongLaw("pass-variance-one-try", "Var[pass@k]", "v (1 - v) / n of n independent tries at k",
              lambda group_size, mu, k: (1 - (1 - mu) ** k) * (1 - mu) ** k / group_size),
@@ -46,7 +46,8 @@ _PASS = (
              lambda group_size, mu, k: (1 - (1 - mu) ** k) * (1 - mu) ** k * k / group_size),
     WrongLaw("subset-with-replacement", "pass@k given c", "1 - (1 - c/n)^k",
              lambda group_size, correct, k: 1 - (1 - correct / group_size) ** k),
-    WrongLaw("subset-one-sample-more", "pass@k given c", "n + 1 samples", lambda group_size, correct, k: 1 - subset_share(group_size + 1, correct, k)),
+    WrongLaw("subset-one-sample-more", "pass@k given c", "n + 1 samples",
+             lambda group_size, correct, k: 1 - subset_share(group_size + 1, correct, k)),
     WrongLaw("subset-linear", "pass@k given c", "c k / n", lambda group_size, correct, k: correct * k / group_size),
 )
 
@@ -75,9 +76,11 @@ _TWO_SIDED, _ONE_SIDED = float(ndtri(0.975)), float(ndtri(0.95))
 _INTERVALS = {
     "coverage-plug-in": ("score", "Esty's interval at x = f1/n: zero width where f1 = 0",
                          lambda f1, f2, n: _around(f1, f2, n, _TWO_SIDED, doubletons=True)),
-    "coverage-no-doubletons": ("score", "the term in f2 left out as well", lambda f1, f2, n: _around(f1, f2, n, _TWO_SIDED, doubletons=False)),
+    "coverage-no-doubletons": ("score", "the term in f2 left out as well",
+                               lambda f1, f2, n: _around(f1, f2, n, _TWO_SIDED, doubletons=False)),
     "coverage-one-sided": ("score", "the one-sided quantile", lambda f1, f2, n: _around(f1, f2, n, _ONE_SIDED, doubletons=True)),
-    "coverage-bias-alone": ("distribution-free", "only the bias of 1/n allowed for", lambda f1, f2, n: (f1 / n - 1 / n, f1 / n + 1 / n)),
+    "coverage-bias-alone": ("distribution-free", "only the bias of 1/n allowed for",
+                            lambda f1, f2, n: (f1 / n - 1 / n, f1 / n + 1 / n)),
 }
 
 
@@ -102,7 +105,8 @@ def _coverage_law(name: str) -> WrongLaw:
 
 _GOOD_TURING = (
     WrongLaw("singletons-over-more", "E[f1/n]", "f1 / (n + 1) in place of f1 / n",
-             lambda policy, group_size: _good_turing(policy, group_size - 1), observe=_singletons_over_more, truth=_over_more_truth),
+             lambda policy, group_size: _good_turing(policy, group_size - 1),
+             observe=_singletons_over_more, truth=_over_more_truth),
     WrongLaw("singletons-unbiased", "E[f1/n]", "f1 / n taken as unbiased for the unseen mass of n draws",
              lambda policy, group_size: _good_turing(policy, group_size)),
     *map(_coverage_law, _INTERVALS),
@@ -127,8 +131,10 @@ def _two_weights(group_size: int, mu: float, option: tuple[float, ...]) -> float
 
 
 _ADVANTAGES = (
-    WrongLaw("size-no-focal", "E[g|A|]", "focal weight left out", lambda group_size, mu, option: _size(group_size, mu, option, gamma=0.0)),
-    WrongLaw("size-gamma-plus-1", "E[g|A|]", "gamma + 1", lambda group_size, mu, option: _size(group_size, mu, option, gamma=option[0] + 1)),
+    WrongLaw("size-no-focal", "E[g|A|]", "focal weight left out",
+             lambda group_size, mu, option: _size(group_size, mu, option, gamma=0.0)),
+    WrongLaw("size-gamma-plus-1", "E[g|A|]", "gamma + 1",
+             lambda group_size, mu, option: _size(group_size, mu, option, gamma=option[0] + 1)),
     WrongLaw("size-weight-at-mu", "E[g|A|]", "(1 - mu)^gamma in place of the group's own success rate",
              lambda group_size, mu, option: (1 - mu) ** option[0] * _size(group_size, mu, option, gamma=0.0)),
     WrongLaw("size-independent", "E[g|A|]", "E[g] E[|A|]", _two_weights),
@@ -137,7 +143,8 @@ _ADVANTAGES = (
     WrongLaw("size-no-eps", "E[g|A|]", "eps left out", lambda group_size, mu, option: _size(group_size, mu, option, eps=0.0)),
     WrongLaw("size-eps-unit-rewards", "E[g|A|]", "eps beside the std of rewards 1 and 0",
              lambda group_size, mu, option: _size(group_size, mu, option, high=1.0, low=0.0)),
-    WrongLaw("size-infinite-group", "E[g|A|]", "the population limit of figure 4", lambda group_size, mu, option: _infinite_group(mu, option[0])),
+    WrongLaw("size-infinite-group", "E[g|A|]", "the population limit of figure 4",
+             lambda group_size, mu, option: _infinite_group(mu, option[0])),
 )
 
 WRONG_ESTIMATORS = (*_PASS, *_GOOD_TURING, *_ADVANTAGES)

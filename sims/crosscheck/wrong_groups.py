@@ -8,6 +8,8 @@ avoid, since they need no more digits than a sample can show.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import roots_jacobi
@@ -17,11 +19,11 @@ from .cells import WrongLaw
 from .scenarios import Policy
 
 
-def _tail(n: float, mu: float, tau: float) -> float:
+def _tail(n: int, mu: Any, tau: Any) -> Any:
     return (1 - tau) ** n - (mu - tau) ** n - (1 - mu) ** n
 
 
-def _active(n: float, mu: float) -> float:
+def _active(n: int, mu: Any) -> Any:
     return 1 - mu**n - (1 - mu) ** n
 
 
@@ -55,15 +57,16 @@ _CONDITIONAL = (
 )
 
 
-def _over_beta(group_size: int, alpha: float, beta: float, values: object) -> float:
+def _over_beta(group_size: int, alpha: float, beta: float, values: Callable[[np.ndarray], np.ndarray]) -> float:
     """E[values(mu)], mu ~ Beta(alpha, beta), for a polynomial of degree N: Gauss-Jacobi quadrature is exact."""
     nodes, weights = roots_jacobi(group_size // 2 + 1, beta - 1, alpha - 1)
-    return float(weights @ values((1 + nodes) / 2) / weights.sum())  # type: ignore[operator]
+    return float(weights @ values((1 + nodes) / 2) / weights.sum())
 
 
 _POPULATION = (
     ("population-at-the-mean", "Lemma 3.1 at the mean success probability",
-     lambda group_size, alpha, beta, rare_fraction: _tail(group_size, alpha / (alpha + beta), rare_fraction * alpha / (alpha + beta))),
+     lambda group_size, alpha, beta, rare_fraction: _tail(
+         group_size, alpha / (alpha + beta), rare_fraction * alpha / (alpha + beta))),
     ("population-keeps-all-wrong", "the groups without a correct rollout are not taken off",
      lambda group_size, alpha, beta, rare_fraction: _over_beta(
          group_size, alpha, beta, lambda mu: (1 - rare_fraction * mu) ** group_size - ((1 - rare_fraction) * mu) ** group_size)),
@@ -82,7 +85,7 @@ _COUNT = (
 
 
 def _side(policy: Policy, side: int) -> np.ndarray:
-    return policy.p[policy.is_correct] if side == 0 else policy.p[~policy.is_correct]
+    return np.asarray(policy.p[policy.is_correct] if side == 0 else policy.p[~policy.is_correct])
 
 
 def _hit(weight: np.ndarray, chance: np.ndarray, draws: int) -> float:
@@ -107,13 +110,16 @@ def _baseline(policy: Policy, group_size: int, k: int, rewards: tuple[float, flo
 _SAMPLED_POS = (
     ("sampled-pos-unconditional", "pi in place of q_pos = pi / mu",
      lambda policy, group_size, correct, side: _hit(_side(policy, 0), _side(policy, 0), correct)),
-    ("sampled-pos-all-draws", "N draws in place of k", lambda policy, group_size, correct, side: _conditional_hit(policy, 0, group_size)),
-    ("sampled-pos-duplicates", "an action counts once a draw", lambda policy, group_size, correct, side: _multiple(policy, 0, correct)),
+    ("sampled-pos-all-draws", "N draws in place of k",
+     lambda policy, group_size, correct, side: _conditional_hit(policy, 0, group_size)),
+    ("sampled-pos-duplicates", "an action counts once a draw",
+     lambda policy, group_size, correct, side: _multiple(policy, 0, correct)),
 )
 _SAMPLED_NEG = (
     ("sampled-neg-unconditional", "pi in place of q_neg",
      lambda policy, group_size, correct, side: _hit(_side(policy, 1), _side(policy, 1), group_size - correct)),
-    ("sampled-neg-k-draws", "k draws in place of N - k", lambda policy, group_size, correct, side: _conditional_hit(policy, 1, correct)),
+    ("sampled-neg-k-draws", "k draws in place of N - k",
+     lambda policy, group_size, correct, side: _conditional_hit(policy, 1, correct)),
     ("sampled-neg-duplicates", "an action counts once a draw",
      lambda policy, group_size, correct, side: _multiple(policy, 1, group_size - correct)),
 )

@@ -8,6 +8,7 @@ has the direct drift and three couplings. Other mistakes are made in dz and carr
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +17,15 @@ from .enumeration import Groups, all_groups, is_small
 from .scenarios import Policy, StepOptions
 
 _TOTAL, _UNSAMPLED = 0, 1
-_Value = Callable[[Groups, StepOptions], np.ndarray]
+_Value = Callable[[Groups, StepOptions], Any]
 
 
-def weight(groups: Groups, o: StepOptions) -> np.ndarray:
+def weight(groups: Groups, o: StepOptions) -> Any:
     """(eta / N) g of each group."""
     return o.learning_rate / groups.size * (1 - groups.right / groups.size) ** o.gamma
 
 
-def rewards(groups: Groups, o: StepOptions) -> np.ndarray:
+def rewards(groups: Groups, o: StepOptions) -> Any:
     """"action": R_c or R_w."""
     return np.where(groups.correct, o.reward_correct, o.reward_wrong)
 
@@ -45,27 +46,27 @@ def terms(groups: Groups, o: StepOptions) -> tuple[dict[str, np.ndarray], dict[s
 
 def with_factors(part: int, **factors: float) -> _Value:
     """Eq. 17 or 10 with some terms multiplied: 0 drops one, -1 turns its sign."""
-    def value(groups: Groups, o: StepOptions) -> np.ndarray:
+    def value(groups: Groups, o: StepOptions) -> Any:
         return weight(groups, o) * sum(factors.get(name, 1.0) * term for name, term in terms(groups, o)[part].items())
     return value
 
 
 def through_dz(part: int, update: _Value) -> _Value:
     """Eq. 19 with a wrong dz, "group action" without (eta / N) g."""
-    def value(groups: Groups, o: StepOptions) -> np.ndarray:
+    def value(groups: Groups, o: StepOptions) -> Any:
         dz = weight(groups, o)[:, None] * update(groups, o)
         inside = groups.correct & (~groups.drawn if part == _UNSAMPLED else True)
         return (dz * inside) @ groups.p - (inside @ groups.p) * (dz @ groups.p)
     return value
 
 
-def probability_dz(groups: Groups, o: StepOptions) -> np.ndarray:
+def probability_dz(groups: Groups, o: StepOptions) -> Any:
     """Eq. 5 as it should be."""
     reward = rewards(groups, o)
     return groups.p * (groups.drawn * reward - (groups.drawn @ (groups.p * reward))[:, None])
 
 
-def ratio_dz(groups: Groups, o: StepOptions, *, ddof: int | None = None, eps: float | None = None) -> np.ndarray:
+def ratio_dz(groups: Groups, o: StepOptions, *, ddof: int | None = None, eps: float | None = None) -> Any:
     """The ratio surrogate as it should be, but for ddof and eps."""
     share = groups.right / groups.size
     centred = rewards(groups, o) - (share * o.reward_correct + (1 - share) * o.reward_wrong)[:, None]
@@ -77,11 +78,11 @@ def ratio_dz(groups: Groups, o: StepOptions, *, ddof: int | None = None, eps: fl
     return np.where(active[:, None], groups.counts * centred / np.where(active, spread, 1.0)[:, None], 0.0)
 
 
-def _baseline_of(groups: Groups, o: StepOptions, baseline: np.ndarray) -> np.ndarray:
+def _baseline_of(groups: Groups, o: StepOptions, baseline: np.ndarray) -> Any:
     return groups.p * (groups.drawn * rewards(groups, o) - baseline[:, None])
 
 
-def _duplicates(groups: Groups, o: StepOptions) -> np.ndarray:
+def _duplicates(groups: Groups, o: StepOptions) -> Any:
     reward = rewards(groups, o)
     return groups.p * (groups.counts * reward - (groups.counts @ (groups.p * reward))[:, None])
 
@@ -95,7 +96,8 @@ _DZ_PROBABILITY: dict[str, tuple[str, _Value]] = {
     "no-extra-p": ("the ratio surrogate's update, not centred", lambda g, o: g.counts * rewards(g, o)),
 }
 _DZ_RATIO: dict[str, tuple[str, _Value]] = {
-    "no-duplicates": ("an action counts once however often it was drawn", lambda g, o: ratio_dz(g, o) * g.drawn / np.maximum(g.counts, 1)),
+    "no-duplicates": ("an action counts once however often it was drawn",
+                      lambda g, o: ratio_dz(g, o) * g.drawn / np.maximum(g.counts, 1)),
     "not-centred": ("raw rewards", lambda g, o: g.counts * rewards(g, o)),
     "centred-at-mu": ("centred at the policy's mean reward", lambda g, o: g.counts * (rewards(g, o) - g.p @ rewards(g, o))),
     "leave-one-out": ("the factor 1 - 1/N left out", lambda g, o: ratio_dz(g, o) * g.size / (g.size - 1)),
@@ -107,7 +109,7 @@ _DZ_STD: dict[str, tuple[str, _Value]] = {
     "no-std": ("not divided by the std", lambda g, o: ratio_dz(g, StepOptions(**{**vars(o), "std_scaled": False}))),
 }
 # Each gives (eta / N) g its wrong counterpart.
-_WEIGHTS: dict[str, tuple[str, Callable[[Groups, StepOptions], np.ndarray]]] = {
+_WEIGHTS: dict[str, tuple[str, _Value]] = {
     "no-focal": ("focal weight left out", lambda g, o: np.full(len(g.right), o.learning_rate / g.size)),
     "gamma-plus-1": ("gamma + 1", lambda g, o: weight(g, o) * (1 - g.right / g.size)),
     "weight-at-mu": ("(1 - mu)^gamma in place of the group's own success rate",
@@ -118,7 +120,8 @@ _TERMS: dict[int, dict[str, tuple[str, dict[str, float]]]] = {
     _TOTAL: {
         "no-A": ("without the sampled correct actions", {"A": 0.0}), "no-B": ("without the sampled wrong actions", {"B": 0.0}),
         "no-U": ("without the unsampled actions", {"U_neg": 0.0, "U_pos": 0.0}), "no-U-neg": ("without U_neg,2", {"U_neg": 0.0}),
-        "no-U-pos": ("without U_pos,2", {"U_pos": 0.0}), "U-turned": ("sign of the unsampled terms", {"U_neg": -1.0, "U_pos": -1.0}),
+        "no-U-pos": ("without U_pos,2", {"U_pos": 0.0}),
+        "U-turned": ("sign of the unsampled terms", {"U_neg": -1.0, "U_pos": -1.0}),
     },
     _UNSAMPLED: {
         "no-direct": ("without the direct drift", {"direct": 0.0}), "direct-turned": ("sign of the direct drift", {"direct": -1.0}),
@@ -148,10 +151,10 @@ def _law(part: int, surrogate: str, name: str, mistake: str, value: _Value, wher
                     applies=lambda cell: _small(cell) and where(cell.given["options"]))
 
 
-def _reweighted(part: int, surrogate: str, wrong: Callable[[Groups, StepOptions], np.ndarray]) -> _Value:
+def _reweighted(part: int, surrogate: str, wrong: _Value) -> _Value:
     right = through_dz(part, probability_dz if surrogate == "probability" else ratio_dz)
 
-    def value(groups: Groups, o: StepOptions) -> np.ndarray:
+    def value(groups: Groups, o: StepOptions) -> Any:
         plain = right(groups, StepOptions(**{**vars(o), "gamma": 0.0, "learning_rate": 1.0}))
         return plain * groups.size * wrong(groups, o)
     return value
