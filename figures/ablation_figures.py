@@ -128,7 +128,12 @@ def crosscheck_paint(numbers: Numbers) -> Figure:
             (axes[1], list(law["wrong_laws"].values()), style.SERIES[1]),
         ):
             places = [index] * len(values)
-            marks: dict[str, Any] = {"marker": look.marker, "color": look.color, "markerfacecolor": "none", "markersize": 3.6}
+            marks: dict[str, Any] = {
+                "marker": look.marker,
+                "color": look.color,
+                "markerfacecolor": "none",
+                "markersize": 3.6,
+            }
             panel.plot(values, places, linestyle="none", **marks)
     for panel, edges in zip(axes, ((-1, 1), (1,)), strict=True):
         for edge in edges:

@@ -133,21 +133,21 @@ def earlier_engines(results: Results) -> Finding:
 
 
 def printed_surrogate(results: Results) -> Finding:
-    rows = where(last_step(results["surrogates"]), gamma=0.0, group_size=policy.GROUP_SIZES[-1])
-    printed, ratio = (where(rows, surrogate=name)["M_ret"] for name in ("probability", "ratio"))
-    ours = f"M_ret at N = {policy.GROUP_SIZES[-1]}: as printed {span(printed)}, importance ratio {span(ratio)}"
-    holds = bool(printed.min() >= NEAR_ONE)
-    why = (
-        ""
-        if holds
-        else (
-            "its gradient carries an extra factor p, so likely actions run away even where all are sampled; the "
-            "importance-ratio surrogate "
-            + ("does" if ratio.min() >= NEAR_ONE else "does not either")
-            + " keep the mass"
-        )
+    table, (smallest, largest) = last_step(results["surrogates"]), (policy.GROUP_SIZES[0], policy.GROUP_SIZES[-1])
+    mass, kept = (
+        {name: where(table, gamma=0.0, group_size=size, surrogate=name)[column] for name in ("probability", "ratio")}
+        for column, size in (("Q_pos", smallest), ("M_ret", largest))
     )
-    return Finding(ours, holds, why)
+    makes = {name: kept[name].min() >= NEAR_ONE and mass[name].mean() > policy.CORRECT_MASS for name in kept}
+    ours = "; ".join(
+        f"{text}: M_ret {span(kept[name])} at N = {largest}, Q_pos {span(mass[name])} at N = {smallest}"
+        for name, text in (("probability", "as printed"), ("ratio", "importance ratio"))
+    )
+    why = (
+        "its gradient carries an extra factor p, so likely actions run away even where all are sampled; the importance "
+        f"ratio {'does' if makes['ratio'] else 'does not either'} give both ends"
+    )
+    return Finding(ours, bool(makes["probability"]), "" if makes["probability"] else why)
 
 
 def crosscheck_passes(results: Results) -> Finding:
@@ -214,9 +214,9 @@ CLAIMS = (
     Claim(
         "printed_surrogate",
         "simulation",
-        "The surrogate as printed gives figure 2: mass kept at N = 131072",
+        "The surrogate as printed gives both ends of figure 2",
         "appendix J, (1/N) Σ r p",
-        "near 1",
+        "M_ret near 1 at N = 131072; Q_pos rises at N = 2",
         printed_surrogate,
         ("surrogates",),
         "fig-surrogates",

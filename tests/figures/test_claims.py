@@ -73,14 +73,22 @@ def test_the_printed_surrogate_is_judged_by_its_own_rows(
 ) -> None:
     found = judged("printed_surrogate", made_up)
     assert found.verdict == DIFFERS
-    assert "surrogate does keep the mass" in found.why
+    assert "the importance ratio does give both ends" in found.why
     both = change(tables["surrogates"], "M_ret", 0.99, group_size=131072)
     assert judged("printed_surrogate", make_results(surrogates=both)).verdict == REPRODUCED
 
 
+def test_the_printed_surrogate_must_also_raise_the_correct_mass(
+    tables: Tables, make_results: Callable[..., Path]
+) -> None:
+    both = change(tables["surrogates"], "M_ret", 0.99, group_size=131072)
+    falls = change(both, "Q_pos", 0.5, group_size=2, surrogate="probability")
+    assert judged("printed_surrogate", make_results(surrogates=falls)).verdict == DIFFERS
+
+
 def test_if_no_surrogate_keeps_the_mass_the_reason_says_so(tables: Tables, make_results: Callable[..., Path]) -> None:
     neither = change(tables["surrogates"], "M_ret", 0.1, group_size=131072)
-    assert "surrogate does not either keep" in judged("printed_surrogate", make_results(surrogates=neither)).why
+    assert "the importance ratio does not either" in judged("printed_surrogate", make_results(surrogates=neither)).why
 
 
 def test_earlier_engines_within_and_past_the_tolerance(
