@@ -1,0 +1,259 @@
+"""Attention in which the rollouts of a group share their prompt's keys and values.
+
+Registered with transformers under the name `fgrpo_shared`. Every layer but attention works on tokens one by one, so a
+batch may be one packed row without padding: all prompts, then all completions. Attention alone needs to know who sees
+whom, and learns it from a layout that travels through the model's keyword arguments:
+
+- `PackedLayout`: prompts and completions in one differentiable pass. Keys of a prompt serve every rollout of its group,
+  so autograd adds the rollouts' gradients there: exact, and the prompt is computed once.
+- `DecodeState`: one new token for each live rollout. The prompts' keys and values are kept once a group, never repeated;
+  a rollout's own keys grow in a buffer, and finished rollouts are dropped from it.
+
+Without a layout it is transformers' own `sdpa`. Left out: sliding windows, soft caps and sinks, which are refused here
+(such models take the plain passes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+NAME = "fgrpo_shared"
+_REFUSED = ("sliding_window", "softcap", "s_aux", "position_bias")
+
+
+@dataclass
+class Padding:
+    """Where the tokens of rows of unequal length sit in a rectangle [row, longest]."""
+
+    lengths: list[int]
+    device: torch.device
+    longest: int = field(init=False)
+    slots: Int[Tensor, " token"] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.longest = max(self.lengths)
+        lengths = torch.tensor(self.lengths)
+        places = torch.arange(self.longest).expand(len(self.lengths), -1)
+        full = bool((lengths == self.longest).all())
+        self.slots = None if full else (places < lengths[:, None]).flatten().nonzero()[:, 0].to(self.device)
+
+    def pad(self, packed: Tensor) -> Tensor:
+        """[token, ...] -> [row, longest, ...], zeros in the gaps."""
+        shape = (len(self.lengths), self.longest, *packed.shape[1:])
+        if self.slots is None:
+            return packed.reshape(shape)
+        flat = packed.new_zeros(len(self.lengths) * self.longest, *packed.shape[1:])
+        return flat.index_copy(0, self.slots, packed).view(shape)
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """[row, longest, ...] -> [token, ...]."""
+        flat = padded.flatten(0, 1)
+        return flat if self.slots is None else flat.index_select(0, self.slots)
+
+
+class PackedLayout:
+    """One row of tokens: the prompts one after another, then every rollout's tokens, group by group."""
+
+    def __init__(
+        self, prompt_lengths: list[int], completion_lengths: list[list[int]], device: torch.device, dtype: torch.dtype
+    ) -> None:
+        flat = [length for group in completion_lengths for length in group]
+        self.prompts = Padding(prompt_lengths, device)
+        self.completions = Padding(flat, device) if max(flat) else None
+        self.prompt_tokens, self.group_size = sum(prompt_lengths), len(completion_lengths[0])
+        if self.completions is not None:
+            self.bias = self._bias(prompt_lengths, self.completions.longest, dtype).to(device)
+        positions = [torch.arange(length) for length in prompt_lengths]
+        positions += [
+            torch.arange(start, start + length)
+            for start, group in zip(prompt_lengths, completion_lengths, strict=True)
+            for length in group
+        ]
+        self.position_ids = torch.cat(positions).to(device)[None]
+
+    def _bias(self, prompt_lengths: list[int], longest: int, dtype: torch.dtype) -> Float[Tensor, "row 1 query key"]:
+        """0 where a completion token sees a key, -inf elsewhere; keys are the padded prompt, then the rollout's own."""
+        own = torch.ones(longest, longest, dtype=torch.bool).tril()
+        in_prompt = torch.arange(self.prompts.longest) < torch.tensor(prompt_lengths)[:, None]
+        if self.prompts.slots is None:
+            in_prompt = in_prompt[:1]
+        seen = torch.cat([in_prompt[:, None].expand(-1, longest, -1), own.expand(len(in_prompt), -1, -1)], dim=-1)
+        bias = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))[:, None]
+        return bias if self.prompts.slots is None else bias.repeat_interleave(self.group_size, dim=0)
+
+    def attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+        """[1, head, token, width] each -> [1, token, head, width]."""
+        query, key, value = (x[0].transpose(0, 1) for x in (query, key, value))
+        cut = self.prompt_tokens
+        prompt_key, prompt_value = self.prompts.pad(key[:cut]), self.prompts.pad(value[:cut])
+        out = self.prompts.unpad(_sdpa(self.prompts.pad(query[:cut]), prompt_key, prompt_value, scaling, None))
+        if self.completions is not None:
+            keys = self._with_prompt(prompt_key, key[cut:])
+            values = self._with_prompt(prompt_value, value[cut:])
+            rows = _sdpa(self.completions.pad(query[cut:]), keys, values, scaling, self.bias)
+            out = torch.cat([out, self.completions.unpad(rows)])
+        return out[None]
+
+    def _with_prompt(self, prompt: Tensor, own: Tensor) -> Tensor:
+        """The prompt's states before each rollout's own: [row, prompt + completion, head, width]."""
+        padded = self.completions.pad(own)
+        groups = padded.unflatten(0, (-1, self.group_size))
+        return torch.cat([prompt[:, None].expand(-1, self.group_size, -1, -1, -1), groups], dim=2).flatten(0, 1)
+
+
+class DecodeState:
+    """Keys and values while sampling: `start` reads the prompts, then each step adds one token to each live rollout."""
+
+    def __init__(self, prompt_lengths: list[int], group_size: int, device: torch.device) -> None:
+        self.prompt_layout = PackedLayout(prompt_lengths, [[0]] * len(prompt_lengths), device, torch.float32)
+        self.prompt_lengths = torch.tensor(prompt_lengths, device=device)
+        self.group = torch.arange(len(prompt_lengths), device=device).repeat_interleave(group_size)
+        self.steps, self.reading = 0, True
+        self.prompt: dict[int, tuple[Tensor, Tensor]] = {}
+        self.own: dict[int, tuple[Tensor, Tensor]] = {}
+        self._place_rows()
+
+    def _place_rows(self) -> None:
+        """Give each live rollout a place in the rectangle [group, most live rollouts of one group]."""
+        groups = len(self.prompt_lengths)
+        counts = torch.bincount(self.group, minlength=groups)
+        first = counts.cumsum(0) - counts
+        self.width = int(counts.max())
+        self.places = (
+            self.group * self.width + torch.arange(len(self.group), device=self.group.device) - first[self.group]
+        )
+        self.full = len(self.group) == groups * self.width
+
+    def keep(self, rows: Int[Tensor, " live"]) -> None:
+        """Drop every rollout but these rows."""
+        self.group = self.group.index_select(0, rows)
+        self.own = {
+            layer: (key.index_select(0, rows), value.index_select(0, rows)) for layer, (key, value) in self.own.items()
+        }
+        self._place_rows()
+
+    def position_ids(self) -> Int[Tensor, "..."]:
+        """Positions of the tokens that the coming pass reads."""
+        if self.reading:
+            return self.prompt_layout.position_ids
+        return (self.prompt_lengths[self.group] + self.steps)[:, None]
+
+    def passed(self) -> None:
+        """Say that a pass through all layers is over."""
+        self.steps += not self.reading
+        self.reading = False
+
+    def attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+        """Prompts: as `PackedLayout`. Then [row, head, 1, width] each -> [row, 1, head, width]."""
+        layer = module.layer_idx
+        if self.reading:
+            padding = self.prompt_layout.prompts
+            key_, value_ = (padding.pad(x[0].transpose(0, 1)) for x in (key, value))
+            self.prompt[layer] = (key_.permute(0, 2, 3, 1).contiguous(), value_.transpose(1, 2).contiguous())
+            return self.prompt_layout.attend(module, query, key, value, scaling)
+        own_key, own_value = self._append(layer, key, value)
+        rows, heads, _, width = query.shape
+        query = query.reshape(rows, key.shape[1], heads // key.shape[1], width) * (scaling or width**-0.5)
+        prompt_key, prompt_value = self.prompt[layer]
+        scores = torch.cat([self._prompt_scores(query, prompt_key), query @ own_key.transpose(-1, -2)], dim=-1)
+        weights = (
+            torch.softmax(scores.float(), dim=-1).to(query.dtype)
+            if scores.dtype != torch.float64
+            else scores.softmax(-1)
+        )
+        shared, own = weights.split([prompt_key.shape[-1], self.steps + 1], dim=-1)
+        return (self._prompt_values(shared, prompt_value) + own @ own_value).reshape(rows, 1, heads, width)
+
+    def _append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Write the new token's states behind the rollout's own; the buffer doubles when it is full."""
+        states = self.own.get(layer) or (key[:, :, :0], value[:, :, :0])
+        if states[0].shape[2] == self.steps:
+            states = tuple(F.pad(state, (0, 0, 0, max(16, self.steps))) for state in states)
+            self.own[layer] = states
+        for state, new in zip(states, (key, value), strict=True):
+            state[:, :, self.steps] = new[:, :, 0]
+        return states[0][:, :, : self.steps + 1], states[1][:, :, : self.steps + 1]
+
+    def _spread(self, rows: Tensor) -> Tensor:
+        """[row, kv head, share, x] -> [group, kv head, place * share, x]."""
+        groups = len(self.prompt_lengths)
+        if not self.full:
+            rows = rows.new_zeros(groups * self.width, *rows.shape[1:]).index_copy(0, self.places, rows)
+        return rows.unflatten(0, (groups, self.width)).transpose(1, 2).flatten(2, 3)
+
+    def _gather(self, spread: Tensor, share: int) -> Tensor:
+        """The way back."""
+        rows = spread.unflatten(2, (self.width, share)).transpose(1, 2).flatten(0, 1)
+        return rows if self.full else rows.index_select(0, self.places)
+
+    def _prompt_scores(self, query: Tensor, prompt_key: Tensor) -> Tensor:
+        scores = self._spread(query) @ prompt_key
+        if self.prompt_layout.prompts.slots is not None:
+            places = torch.arange(prompt_key.shape[-1], device=scores.device)
+            beyond = places >= self.prompt_lengths[:, None]
+            scores = scores.masked_fill(beyond[:, None, None], float("-inf"))
+        return self._gather(scores, query.shape[2])
+
+    def _prompt_values(self, weights: Tensor, prompt_value: Tensor) -> Tensor:
+        return self._gather(self._spread(weights) @ prompt_value, weights.shape[2])
+
+
+def _sdpa(query: Tensor, key: Tensor, value: Tensor, scaling: float | None, bias: Tensor | None) -> Tensor:
+    """[row, token, head, width] in and out; causal without a bias."""
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    shared_heads = query.shape[1] != key.shape[1]
+    out = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=bias, is_causal=bias is None, scale=scaling, enable_gqa=shared_heads
+    )
+    return out.transpose(1, 2)
+
+
+def _forward(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    shared_layout: PackedLayout | DecodeState | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """transformers' attention interface; see the module's docstring."""
+    if shared_layout is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
+    for name in _REFUSED:
+        if options.get(name) is not None:
+            raise ValueError(f"shared prompts need plain attention, got {name}={options[name]!r}")
+    return shared_layout.attend(module, query, key, value, scaling), None
+
+
+def run(
+    backbone: Any, token_ids: Int[Tensor, "row token"], layout: PackedLayout | DecodeState
+) -> Float[Tensor, "row token width"]:
+    """Last hidden states of the tokens that the layout describes.
+
+    The four-axis mask is a stand-in: it keeps transformers from building a square one, and the layout replaces it.
+    """
+    if backbone.config._attn_implementation != NAME:
+        backbone.set_attn_implementation(NAME)
+    positions = layout.position_ids() if isinstance(layout, DecodeState) else layout.position_ids
+    stand_in = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=token_ids.device)
+    output = backbone(
+        input_ids=token_ids, position_ids=positions, attention_mask=stand_in, use_cache=False, shared_layout=layout
+    )
+    if isinstance(layout, DecodeState):
+        layout.passed()
+    return output.last_hidden_state
+
+
+AttentionInterface.register(NAME, _forward)
+AttentionMaskInterface.register(NAME, sdpa_mask)
