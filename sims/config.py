@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -160,5 +161,5 @@ def start_probabilities(config: SimConfig) -> np.ndarray:
 def field_help(kind: type) -> dict[str, str]:
     """The docstring under each field of a dataclass: one source for readers and for `--help`."""
     body = ast.parse(inspect.getsource(kind).strip()).body[0].body  # type: ignore[attr-defined]
-    return {field.target.id: text.value.value for field, text in zip(body, body[1:], strict=False)
+    return {field.target.id: text.value.value for field, text in itertools.pairwise(body)
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)}  # type: ignore[union-attr, attr-defined, misc]

@@ -1,12 +1,13 @@
 """Exact draws from the sparse policy, compiled.
 
-N actions are drawn i.i.d. by inverting the cumulative weights in float64: a binary search over blocks, then over the
-lanes and rows of one block. From `BUCKET_FROM` draws on, the unit interval is cut into 2048 equal buckets; the number
-of draws in each is drawn first (11 random bits a draw), and the buckets are then worked through in order, so that all
-searches are short and stay in the nearest cache. Both ways draw from the same law.
+N actions are drawn i.i.d. by inverting the cumulative weights in float64. The unit interval is cut into equal buckets
+of about 64 draws; the number of draws in each is drawn first, and the buckets are then worked through in order, close in
+memory. Inside a bucket there are two ways, which put every uniform into the same slot (but for rounding):
+
+    search   for each draw, over blocks, then over the lanes and rows of one block: where slots outnumber draws
+    count    for each slot, how many uniforms lie below its end: where a bucket holds few slots
 
 Left out on purpose: torch.multinomial and any float32 sum, which are visibly biased over 128,000 actions.
-Random numbers: xoshiro256++ (Blackman and Vigna, 2019), 53 bits a uniform.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from .rng import TO_UNIT, bucket_counts, next_uniform, random_words
 from .state import BLOCK, LANES, State
 
 MOST_BUCKET_BITS = 11
 DRAWS_A_BUCKET = 64
-_TO_UNIT = 2.0**-53
-_S11, _S17, _S23, _S45 = np.uint64(11), np.uint64(17), np.uint64(23), np.uint64(45)
-_S19, _S41, _ONE = np.uint64(19), np.uint64(41), np.uint64(1)
+# A bucket with fewer slots than this many times its draws is drawn by counting, any other by searching.
+COUNT_WHILE = 2
+_S11, _ONE = np.uint64(11), np.uint64(1)
+_LANE, _SIX, _INSIDE = np.uint64(LANES - 1), np.uint64(6), np.uint64(BLOCK - 1)
 
 
 class Slots(NamedTuple):
@@ -36,31 +39,6 @@ class Slots(NamedTuple):
     hits: np.ndarray
     classes: int
     blocks: int
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def random_words(rng: np.ndarray, words: np.ndarray) -> None:
-    """Fill `words` (uint64) with xoshiro256++ output and advance its state, uint64[4]."""
-    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-    for k in range(words.size):
-        mixed = s0 + s3
-        words[k] = ((mixed << _S23) | (mixed >> _S41)) + s0
-        moved = s1 << _S17
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= moved
-        s3 = (s3 << _S45) | (s3 >> _S19)
-    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def next_uniform(rng: np.ndarray) -> float:
-    """A multiple of 2^-53 in [0, 1)."""
-    word = np.empty(1, dtype=np.uint64)
-    random_words(rng, word)
-    return np.int64(word[0] >> _S11) * _TO_UNIT
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -146,29 +124,70 @@ def fill_slot(state: State, c: int, slot: int) -> None:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_untouched(state: State, used: np.ndarray, c: int, point: float) -> int:
-    """The slot of the action at `point` of untouched class `c`, or -1 if rounding put it outside.
+def draw_untouched(state: State, used: np.ndarray, c: int) -> int:
+    """The slot of a uniform action of untouched class `c`, as the class was at the start of this step (`used`).
 
-    The class counts as it was at the start of this step (`used`): its first places went to actions touched since.
+    Its first places went to actions touched since. The place must be a fresh random number: points come in rising order,
+    so a place read off the point would depend on the draws before it.
     """
-    place = np.int64(point / state.class_weight[c])
-    if place >= state.class_size[c] - used[c]:
-        return -1
+    place = np.int64(next_uniform(state.rng) * (state.class_size[c] - used[c]))
     if place < state.class_used[c] - used[c]:
         return state.class_start[c] + used[c] + place
     return touch(state, c)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def slot_order(slot: np.uint64) -> np.uint64:
+    """Place of a slot in the order of sampling, and back: inside a block, lane and row change places."""
+    return (slot & ~_INSIDE) | ((slot & _LANE) << np.uint64(3)) | ((slot >> np.uint64(3)) & _LANE)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def find_place(slots: Slots, low: int, bits: int, point: float) -> int:
+    """Place, in the order of sampling, of the slot at `point` (the last place of all beyond the last block)."""
+    index = find_edge(slots.edge, np.uint64(low), bits, point)
+    block = index - np.uint64(slots.classes)
+    if block >= np.uint64(slots.blocks):
+        return slots.blocks * BLOCK - 1
+    return np.int64(slot_order(find_slot(slots.lane, slots.prefix, block, point - slots.edge[index - _ONE])))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_by_count(slots: Slots, first: int, last: int, words: np.ndarray, span: tuple[float, float], hits: int
+                  ) -> tuple[int, int]:
+    """As `draw_touched`, for a range that covers the places first ... last only: each slot counts the points below its end.
+
+    A compare-and-add over all points is one vector operation for four of them, and nothing has to be predicted.
+    """
+    edge, lane, prefix, weight, listed, counts = slots.edge, slots.lane, slots.prefix, slots.weight, slots.hits, slots.counts
+    before, scale, classes = 0, 1.0 / (span[1] * TO_UNIT), np.uint64(slots.classes)
+    for k in range(words.size):
+        words[k] >>= _S11
+    for step in range(first, last + 1):
+        place = np.uint64(step)
+        slot, block = slot_order(place), place >> _SIX
+        end = edge[block + classes - _ONE] + lane[place >> np.uint64(3)] + prefix[slot]
+        limit, below = np.uint64(max(0.0, (end - span[0]) * scale)), 0
+        for k in range(words.size):
+            below += words[k] < limit
+        # Rounding may set the end of a slot a hair too low or, of a slot not in use, too high; neither draws then.
+        drawn = max(0, below - before) * (weight[slot] > 0.0)
+        before += drawn
+        listed[np.uint64(hits)] = slot
+        hits += (drawn > 0) & (counts[slot] == 0)
+        counts[slot] += drawn
+    return hits, words.size - before
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_rare(state: State, used: np.ndarray, low: int, bits: int, point: float) -> int:
     """The slot at `point`, whichever it is: an untouched class, or -1 where rounding put it beside the slots in use."""
     index, classes = np.int64(find_edge(state.edge, np.uint64(low), bits, point)), state.class_size.size
-    rest = point - state.edge[index - 1] if index > 0 else point
     if index < classes:
-        return draw_untouched(state, used, index, rest)
+        return draw_untouched(state, used, index)
     if index - classes >= state.mass.size:
         return -1
-    slot = np.int64(find_slot(state.lane, state.prefix, np.uint64(index - classes), rest))
+    slot = np.int64(find_slot(state.lane, state.prefix, np.uint64(index - classes), point - state.edge[index - 1]))
     return slot if state.weight[slot] > 0.0 else -1
 
 
@@ -182,7 +201,7 @@ def draw_touched(slots: Slots, low: int, bits: int, words: np.ndarray, span: tup
     """
     edge, lane, prefix, weight = slots.edge, slots.lane, slots.prefix, slots.weight
     listed, counts, classes, blocks = slots.hits, slots.counts, np.uint64(slots.classes), np.uint64(slots.blocks)
-    start, width, first, left = span[0], span[1] * _TO_UNIT, np.uint64(low), 0
+    start, width, first, left = span[0], span[1] * TO_UNIT, np.uint64(low), 0
     for k in range(words.size):
         point = start + np.int64(words[k] >> _S11) * width
         index = find_edge(edge, first, bits, point)
@@ -214,22 +233,17 @@ def window(edge: np.ndarray, low: int, high: int, start: float, end: float) -> t
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def bucket_counts(rng: np.ndarray, group_size: int, bits: int) -> np.ndarray:
-    """How many of `group_size` uniforms fall into each of 2^bits equal buckets; five bucket numbers from one random word."""
-    counts = np.zeros(1 << bits, dtype=np.int32)
-    words = np.empty(group_size // 5 + 1, dtype=np.uint64)
-    random_words(rng, words)
-    shift, mask = np.uint64(bits), np.uint64((1 << bits) - 1)
-    for k in range(group_size // 5):
-        word = words[k]
-        for _ in range(5):
-            counts[np.int64(word & mask)] += 1
-            word >>= shift
-    word = words[-1]
-    for _ in range(group_size % 5):
-        counts[np.int64(word & mask)] += 1
-        word >>= shift
-    return counts
+def draw_rest(state: State, used: np.ndarray, low: int, bits: int, points: np.ndarray, span: tuple[float, float],
+              hits: int) -> int:
+    """Settle the words that `draw_touched` has left; returns the new number of hits."""
+    for k in range(points.size):
+        slot = draw_rare(state, used, low, bits, span[0] + np.int64(points[k] >> _S11) * (span[1] * TO_UNIT))
+        while slot < 0:
+            slot = draw_rare(state, used, low, bits, span[0] + next_uniform(state.rng) * span[1])
+        state.hits[hits] = slot
+        hits += state.counts[slot] == 0
+        state.counts[slot] += 1
+    return hits
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -242,17 +256,21 @@ def draw(state: State, group_size: int) -> int:
         bucket_bits += 1
     wanted, width = bucket_counts(state.rng, group_size, bucket_bits), total / (1 << bucket_bits)
     words = np.empty(wanted.max(), dtype=np.uint64)
-    hits, low, high = 0, 0, 0
+    hits, low, high, last = 0, 0, 0, -1
     for bucket in range(wanted.size):
-        start, chosen = bucket * width, words[: wanted[bucket]]
-        low, high, bits = window(edge, low, high, start, start + width)
+        span, chosen = (bucket * width, width), words[: wanted[bucket]]
+        low, high, bits = window(edge, low, high, span[0], span[0] + width)
         random_words(state.rng, chosen)
-        hits, left = draw_touched(slots, low, bits, chosen, (start, width), hits)
-        for k in range(left):
-            slot = draw_rare(state, used, low, bits, start + np.int64(chosen[k] >> _S11) * (width * _TO_UNIT))
-            while slot < 0:
-                slot = draw_rare(state, used, low, bits, start + next_uniform(state.rng) * width)
-            state.hits[hits] = slot
-            hits += state.counts[slot] == 0
-            state.counts[slot] += 1
+        if low >= used.size:
+            first = last if last >= 0 else find_place(slots, low, bits, span[0])
+            last = find_place(slots, low, bits, span[0] + width)
+            if last - first < COUNT_WHILE * chosen.size:
+                hits, left = draw_by_count(slots, first, last, chosen, span, hits)
+                for _ in range(left):
+                    redrawn = chosen[:1]
+                    random_words(state.rng, redrawn)
+                    hits = draw_rest(state, used, low, bits, redrawn, span, hits)
+                continue
+        hits, left = draw_touched(slots, low, bits, chosen, span, hits)
+        hits = draw_rest(state, used, low, bits, chosen[:left], span, hits)
     return hits

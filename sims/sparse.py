@@ -22,7 +22,7 @@ from .config import OPTIMIZERS, SimConfig, start_probabilities
 from .kernels import SERIES_REACH, Rule, advance, apply
 from .sampler import draw, fill_slot, refresh_edges
 from .snapshot import Snapshot
-from .state import BLOCK, build_state
+from .state import build_state
 
 # Moments divided by beta^t stay in range over the 512 steps between two rescalings from here on.
 _LEAST_BETA = 0.5

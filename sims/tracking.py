@@ -19,12 +19,10 @@ cost grows with that number. Elsewhere, as in the first row for what is counted 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba import njit
 
 from fgrpo_theory import (
     active_probability,
@@ -35,15 +33,16 @@ from fgrpo_theory import (
 )
 
 from .config import SimConfig
+from .measure import measure
 from .snapshot import Snapshot
 
 # Most entries of a snapshot for which the drift is computed, for each surrogate: a few milliseconds a row.
 DRIFT_ENTRIES = {"ratio": 4096, "probability": 64}
-_RISE = 1.0 + 1e-12
 
 Row = dict[str, Any]
 
 
+@runtime_checkable
 class Engine(Protocol):
     """What the tracker needs of an engine; `sims.sparse` and `sims.dense` provide it."""
 
@@ -88,7 +87,7 @@ def trajectory(engine: Engine) -> Iterator[Row]:
 
 def observe(snapshot: Snapshot, config: SimConfig) -> Row:
     """The values of a row that one policy and its group determine."""
-    values = _measure(*snapshot[:5])
+    values = measure(*snapshot[:5])
     q_pos, kept, start, above, many, drop, relative, entropy, q_u_pos, p_neg, correct = values
     row: Row = {
         "Q_pos": q_pos, "M_ret": kept / start if start else None, "above_start": above / many if many else None,
@@ -100,32 +99,6 @@ def observe(snapshot: Snapshot, config: SimConfig) -> Row:
         law = _tail_miss_law(config.group_size, q_pos, _subset_mass(snapshot, bit, subset.class_index, subset.size))
         row[f"tail_miss_{subset.name}_law"] = law
     return row | _drift(snapshot, config)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _measure(probability: np.ndarray, size: np.ndarray, is_correct: np.ndarray, start: np.ndarray, counts: np.ndarray
-             ) -> tuple[float, float, float, float, float, float, float, float, float, float, float]:
-    q_pos, kept, mass, above, many, drop, relative = 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, -np.inf
-    entropy, q_u_pos, p_neg, correct = 0.0, 0.0, 0.0, 0.0
-    for k in range(probability.size):
-        p, n = probability[k], size[k]
-        if n == 0:
-            continue
-        if p > 0.0:
-            entropy -= n * p * math.log(p)
-        if not is_correct[k]:
-            p_neg += n * p if counts[k] else 0.0
-            continue
-        many += n
-        q_pos += n * p
-        mass += n * start[k]
-        kept += n * min(p, start[k])
-        above += n if p > start[k] * _RISE else 0
-        drop = max(drop, start[k] - p)
-        relative = max(relative, 1.0 - p / start[k])
-        q_u_pos += 0.0 if counts[k] else n * p
-        correct += counts[k]
-    return q_pos, kept, mass, above, many, drop, relative, entropy, q_u_pos, p_neg, correct
 
 
 def _subset_mass(snapshot: Snapshot, bit: int, class_index: int, size: int) -> float:
