@@ -148,22 +148,20 @@ def _grid(arguments: argparse.Namespace) -> SweepConfig:
 
 
 def _action_class(text: str) -> ActionClass:
-    logit, size, kind = _parts(text, "LOGIT:SIZE:correct or LOGIT:SIZE:wrong")
-    if kind not in ("correct", "wrong"):
-        raise argparse.ArgumentTypeError(f"must end in correct or wrong, got {text!r}")
-    return ActionClass(float(logit), int(size), kind == "correct")
+    try:
+        logit, size, kind = text.split(":")
+        right = {"correct": True, "wrong": False}[kind]
+        return ActionClass(float(logit), int(size), right)
+    except (KeyError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"must be LOGIT:SIZE:correct or LOGIT:SIZE:wrong, got {text!r}") from error
 
 
 def _subset(text: str) -> Subset:
-    name, index, size = _parts(text, "NAME:CLASS:SIZE")
-    return Subset(name, int(index), int(size))
-
-
-def _parts(text: str, form: str) -> tuple[str, str, str]:
-    parts = text.split(":")
-    if len(parts) != 3:
-        raise argparse.ArgumentTypeError(f"must have the form {form}, got {text!r}")
-    return parts[0], parts[1], parts[2]
+    try:
+        name, index, size = text.split(":")
+        return Subset(name, int(index), int(size))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be NAME:CLASS:SIZE, got {text!r}") from error
 
 
 def _flag(name: str) -> str:
