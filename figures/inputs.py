@@ -49,7 +49,7 @@ SOURCES = {
         "fgrpo sims crosscheck",
         ("law", "cell", "wrong_law", "z", "threshold", "verdict"),
     ),
-    "proofs": Source("theory/proofs.json", "fgrpo theory prove"),
+    "proofs": Source("theory/proofs.json", "fgrpo theory prove --out results/theory/proofs.json"),
 }
 
 

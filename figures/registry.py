@@ -73,17 +73,25 @@ class Entry:
             files = ", ".join(str(results.path(name)) for name in missing)
             raise MissingResult(f"{self.name} needs {files}; {commands} makes it")
 
-    def record(self, results: Results, numbers: Numbers) -> dict[str, Any]:
-        """What is written beside the picture."""
+    def inputs(self, results: Results) -> dict[str, str]:
+        """Every file that the figure is made from, with its digest."""
         inputs = {SOURCES[name].path: results.digest(name) for name in self.needs}
         inputs |= {f"published/{name}.csv": digest(PUBLISHED / f"{name}.csv") for name in self.published}
+        return inputs
+
+    def config_hash(self, results: Results) -> str:
+        """Twelve hexadecimal digits that name the figure and what it is made from."""
+        return config_hash({"figure": self.name, "inputs": self.inputs(results)})
+
+    def record(self, results: Results, numbers: Numbers) -> dict[str, Any]:
+        """What is written beside the picture."""
         return {
             "name": self.name,
             "title": self.title,
             "caption": self.caption,
             "source": self.source,
-            "inputs": inputs,
-            "config_hash": config_hash({"figure": self.name, "inputs": inputs}),
+            "inputs": self.inputs(results),
+            "config_hash": self.config_hash(results),
             "commit": commit(),
             "numbers": numbers,
         }

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from fgrpo_theory.foundation.files import read_json, write_text
 from fgrpo_theory.foundation.printing import number
-from fgrpo_theory.foundation.provenance import commit, provenance
+from fgrpo_theory.foundation.provenance import provenance
 
 from . import catalogue, simulation_claims
 from .claims import DIFFERS, REPRODUCED, Verdict, all_claims, verdict
@@ -110,15 +110,14 @@ def shown(name: str, results: Results) -> dict[str, Any]:
         "alt": figure.alt,
         "source": figure.source,
         "uri": None,
-        "commit": commit(),
     }
     missing = results.missing(figure.needs)
     if missing:
         item["commands"] = list(dict.fromkeys(SOURCES[need].command for need in missing))
         return item
-    picture, numbers = figure.make(results)
+    picture, _ = figure.make(results)
     item["uri"] = "data:image/png;base64," + base64.b64encode(to_bytes(picture, "png")).decode()
-    item["config_hash"] = figure.record(results, numbers)["config_hash"]
+    item["config_hash"] = figure.config_hash(results)
     return item
 
 

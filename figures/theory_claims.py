@@ -124,7 +124,7 @@ CLAIMS = (
     ),
     Claim(
         "start_policy",
-        "theory",
+        "simulation",
         "The start policy of the categorical simulation",
         "appendix J",
         "Q_pos 0.630, anchor 4.65e-4, leaf 6.30e-5",
@@ -133,7 +133,7 @@ CLAIMS = (
     ),
     Claim(
         "leaf_is_covered",
-        "theory",
+        "simulation",
         "At N = 131072 a given leaf is hardly ever missed",
         "section 5.1",
         "tail miss under 1e-3 (2.6e-4)",

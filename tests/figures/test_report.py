@@ -134,7 +134,12 @@ def test_without_results_the_report_says_what_to_run(capsys: pytest.CaptureFixtu
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     assert len(page.all("img")) == len(catalogue.THEORY)
-    for command in ("sims sweep --preset paper", "sims sweep --preset surrogates", "sims crosscheck", "theory prove"):
+    for command in (
+        "sims sweep --preset paper",
+        "sims sweep --preset surrogates",
+        "sims crosscheck",
+        "theory prove --out results/theory/proofs.json",
+    ):
         assert f"<code>fgrpo {command}</code>" in text
     targets = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
     assert {(item["href"] or "").removeprefix("#") for item in page.all("a")} <= targets
