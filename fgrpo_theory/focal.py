@@ -46,15 +46,12 @@ def focal_weight_of_counts(group_size: FloatArray, correct: FloatArray, gamma: f
 def success_rate(success: Any, scorable: Any | None = None) -> Any:
     """X / N of each group (eq. 11), N counting the scorable rollouts only; 0 where there is none.
 
-    success, scorable: "... rollout" booleans. Result: "...". Source: eq. 11.
+    success, scorable: "... rollout" booleans. Result: "...", float64, or torch's default dtype. Source: eq. 11.
 
     >>> success_rate(np.array([False, False, True]), scorable=np.array([False, True, True]))
     np.float64(0.5)
     """
-    success = _boolean("success", success)
-    counted = success | ~success if scorable is None else _boolean("scorable", scorable)
-    total = (counted * 1.0).sum(-1)
-    return ((success & counted) * 1.0).sum(-1) / (total + (total == 0))
+    return _rate(_boolean("success", success), scorable, 1.0)
 
 
 def success_from_rewards(rewards: Any, reward_correct: float, reward_wrong: float) -> Any:
@@ -99,14 +96,14 @@ def group_advantage(rewards: Any, *, ddof: int, eps: float, scorable: Any | None
     if rewards.ndim == 0 or rewards.shape[-1] < 2:
         raise ValueError(f"rewards must hold groups of at least 2 rollouts, got rewards.shape={tuple(rewards.shape)}")
     counted = (rewards == rewards) if scorable is None else _boolean("scorable", scorable)
-    weight = counted * 1.0
+    weight = counted * _one(rewards)
     total = weight.sum(-1)[..., None]
     # A NaN reward of an unscorable rollout must not reach the sums, so it is replaced, not multiplied by 0.
     reference = _first_counted(rewards, weight)
     shifted = _choose(counted, rewards - reference, 0.0)
     mean = shifted.sum(-1)[..., None] / (total + (total == 0))
     centred = _choose(counted, shifted - mean, 0.0)
-    variance = (centred**2).sum(-1)[..., None] / (total - ddof + (total <= ddof))
+    variance = (centred**2).sum(-1)[..., None] / _choose(total > ddof, total - ddof, 1.0)
     # Decided on the rewards themselves: rounding of the mean would leave a tiny std and advantages of size 1.
     mixed = (shifted != 0).any(-1)[..., None]
     deviation = _choose(mixed, variance, 1.0) ** 0.5 + eps
@@ -124,7 +121,20 @@ def focal_advantage(
     array([ 0.0361,  0.0361,  0.0361, -0.1083])
     """
     advantage = group_advantage(rewards, ddof=ddof, eps=eps, scorable=scorable)
-    return focal_weight(success_rate(success, scorable), gamma)[..., None] * advantage
+    rate = _rate(_boolean("success", success), scorable, _one(advantage))
+    return focal_weight(rate, gamma)[..., None] * advantage
+
+
+def _rate(success: Any, scorable: Any | None, one: Any) -> Any:
+    """The success rate, with the dtype of `one`."""
+    counted = success | ~success if scorable is None else _boolean("scorable", scorable)
+    total = (counted * one).sum(-1)
+    return ((success & counted) * one).sum(-1) / (total + (total == 0))
+
+
+def _one(like: Any) -> Any:
+    """1 with that dtype: a plain 1.0 would widen float32 arrays, and narrow counts to torch's default dtype."""
+    return like.new_tensor(1.0) if _is_tensor(like) else like.dtype.type(1)
 
 
 def _is_tensor(value: Any) -> bool:
