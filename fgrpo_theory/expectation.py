@@ -293,7 +293,14 @@ def _side(p: Numbers, size: Numbers, inside: BoolArray) -> Side:
     inside = inside & (p > 0)
     p, size = p[inside], size[inside]
     mass, second = size * p, size * p * p
-    return Side(p, size, _plain(mass.sum(), p), _plain(second.sum(), p), _without_one(mass, p, size), _without_one(second, p * p, size))
+    return Side(
+        p,
+        size,
+        _plain(mass.sum(), p),
+        _plain(second.sum(), p),
+        _without_one(mass, p, size),
+        _without_one(second, p * p, size),
+    )
 
 
 def _without_one(total: Numbers, one: Numbers, size: Numbers) -> Numbers:
