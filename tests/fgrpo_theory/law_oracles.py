@@ -212,7 +212,7 @@ ORACLES = [
             (2.0, 1e8, 1e-6, 0.5),
             (2000.0, 1.0, 1e8, 1e-9),
         ),
-        default=300,
+        default=150,
     ),
     Oracle(
         "advantage_magnitudes",
@@ -247,7 +247,7 @@ ORACLES = [
             (1e9, 1e-9, 1.0, 1, 0.0, 1.0),
             (1e9, 1 - 1e-9, 2.5, 0, 0.0, 1.0),
         ),
-        default=600,
+        default=300,
     ),
     Oracle(
         "learning_rate_multiplier",

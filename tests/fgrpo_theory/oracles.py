@@ -35,9 +35,9 @@ class Oracle(NamedTuple):
     draw: Callable[[np.random.Generator], Row]
     """One random row."""
     corners: tuple[Row, ...]
-    points: int = 5200
+    points: int = 5500
     """Size of the full grid, corners included."""
-    default: int = 5200
+    default: int = 5500
     """Size of the grid of the default test suite."""
 
 
