@@ -102,11 +102,14 @@ class SamplingConfig:
     """only tokens with at least this share of the likeliest one's probability; 0 is off"""
     stop_strings: tuple[str, ...] = ()
     """texts that end a completion, beside the EOS tokens"""
+    batch_size: int = 0
+    """most rollouts decoded at once, which bounds memory; 0 is all; no effect on the result"""
 
     def __post_init__(self) -> None:
         as_whole("group_size", self.group_size, least=2)
         as_whole("max_new_tokens", self.max_new_tokens)
         as_whole("top_k", self.top_k, least=0)
+        as_whole("batch_size", self.batch_size, least=0)
         as_probability("min_p", self.min_p)
         require(0 < self.top_p <= 1, "top_p must lie in (0, 1]", top_p=self.top_p)
         above_zero(self, "temperature")
@@ -189,6 +192,8 @@ class TrainConfig:
     """the ratio's denominator: frozen (the policy's own pass before the first update) or sampling (as drawn)"""
     max_draws: int = 8
     """dynamic sampling: most rounds of prompts to fill a batch"""
+    log_entropy: bool = True
+    """measure the policy's entropy in training, which costs a pass over the logits"""
     rare_fraction: float = 0.1
     """rho, the rare subset's share of the correct mass, in the logged tail miss"""
     seed: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
@@ -26,7 +26,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
     def is_first(self) -> bool:
@@ -56,6 +56,14 @@ class World:
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
         return self.largest([float(flag)])[0] > 0
+
+    def union(self, names: Iterable[str]) -> list[str]:
+        """The names of all ranks, sorted."""
+        if self.size == 1:
+            return sorted(names)
+        gathered: list[list[str]] = [[] for _ in range(self.size)]
+        dist.all_gather_object(gathered, list(names))
+        return sorted({name for part in gathered for name in part})
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace each gradient by its sum over the ranks; a missing one counts as 0."""

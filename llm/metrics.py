@@ -37,9 +37,9 @@ class Means:
             self._sums[name] = (old_total + total, old_weight + weight)
 
     def result(self, world: World) -> dict[str, float]:
-        """The means over all ranks; every rank must have added the same names."""
-        names = sorted(self._sums)
-        numbers = world.add_numbers([number for name in names for number in self._sums[name]])
+        """The means over all ranks; a rank that has nothing of a name adds nothing to it."""
+        names = world.union(self._sums)
+        numbers = world.add_numbers([number for name in names for number in self._sums.get(name, (0.0, 0.0))])
         pairs = zip(names, numbers[::2], numbers[1::2], strict=True)
         return {name: total / weight for name, total, weight in pairs if weight}
 

@@ -1,0 +1,118 @@
+"""A run from its configuration to its folder: model, task, supervised phase, RL phase, the trained model.
+
+    OUT/config.json, metrics.jsonl, provenance.json     as every run of this project
+    OUT/start/                                           the policy at the start of RL, where it was trained here
+    OUT/model/                                           the trained policy: safetensors and tokenizer
+    OUT/checkpoints/                                     while the run lasts (then it is OUT.partial)
+
+`train_run` makes the model and the task from the configuration; `run_phases` takes them ready-made, for packages that
+bring their own (the maze study does). The same command goes on with a run that was stopped or killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fgrpo_theory.foundation.runs import RunFolder
+
+from .config import ModelConfig, TrainConfig
+from .distributed import World, pick_device, start_world
+from .loop import Pace, Records, stop_on_signals, train
+from .metrics import loggers
+from .models import LanguageModel, LoraSettings, encode_prompt, load_model, save_model
+from .probe import ExactProbe
+from .scratch import scratch_model
+from .sft import SupervisedTrainer
+from .tasks import Task, load_task
+from .trainer import Trainer
+
+
+def train_run(config: TrainConfig, out: Path | str) -> Path:
+    """Train, or go on training, into `out`; returns the finished folder.
+
+    Raises FileExistsError if the run is finished, ValueError if a partial run there has another configuration, and
+    loop.Interrupted if it was asked to stop (a checkpoint is saved).
+    """
+    with start_world(pick_device(config.model.device)) as world:
+        policy = make_policy(config.model, config.seed, world.device)
+        task = load_task(
+            config.task.name,
+            config.task.options,
+            token_count=lambda prompt: len(encode_prompt(policy.tokenizer, prompt)),
+        )
+        try:
+            return run_phases(policy, task, config, Path(out), world)
+        finally:
+            task.close()
+
+
+def make_policy(config: ModelConfig, seed: int, device: torch.device) -> LanguageModel:
+    """The model of a configuration. Raises ValueError or OSError where there is none."""
+    dtype = "bfloat16" if config.precision == "bf16-pure" else "float32"
+    if config.source == "scratch":
+        policy = scratch_model(config.scratch, seed, device)
+        policy.model.to(getattr(torch, dtype))
+    else:
+        lora = LoraSettings(config.lora_rank, config.lora_alpha) if config.lora_rank else None
+        policy = load_model(resolve_source(config.source), dtype=dtype, device=str(device), lora=lora)
+    if config.gradient_checkpointing:
+        policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+    return policy
+
+
+def resolve_source(source: str) -> str:
+    """A folder for the models that we fetch; any other source as it is."""
+    from .fetch import NAME, fetch_smollm2
+
+    return str(fetch_smollm2()) if source == NAME else source
+
+
+def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path, world: World) -> Path:
+    """The supervised phase (if it has steps) and the RL phase of one run, with a ready model and task."""
+    folder = RunFolder(out, config.resolved(), resume=True) if world.is_first else None
+    root = out.with_name(out.name + ".partial")
+    world.barrier()
+    pace = Pace(config.checkpoint_every, config.keep_checkpoints, config.probe_every)
+    names = config.loggers if world.is_first else ()
+    with stop_on_signals() as request, loggers(names, root, config.resolved()) as opened:
+        records = Records(folder, opened)
+        if config.sft.steps:
+            train(SupervisedTrainer(policy, task, config, world), root, world, pace, records, request)
+            if folder is not None and not (root / "start").exists():
+                save_model(root / "start", policy)
+        train(
+            Trainer(policy, task, config, world),
+            root,
+            world,
+            pace,
+            records,
+            request,
+            _probe(policy, task, config, root),
+        )
+    if folder is not None:
+        _finish(policy, root)
+        folder.finish(seed=config.seed)
+    world.barrier()
+    return out
+
+
+def _probe(
+    policy: LanguageModel, task: Any, config: TrainConfig, root: Path
+) -> Callable[[], Mapping[str, float]] | None:
+    # Every rank measures the same; the file of the start's laws is written once and is the same on each.
+    if not config.probe_every or not hasattr(task, "correct_answers"):
+        return None
+    sampling = config.sampling
+    return ExactProbe(policy, task, group_size=sampling.group_size, temperature=sampling.temperature, folder=root)
+
+
+def _finish(policy: LanguageModel, root: Path) -> None:
+    """The trained model in place of the checkpoints."""
+    if not (root / "model").exists():
+        save_model(root / "model", policy)
+    shutil.rmtree(root / "checkpoints")
