@@ -77,7 +77,7 @@ def retained_mass(before: Sequence[AnswerLaw], after: Sequence[AnswerLaw]) -> ND
     start = np.array([law.mu for law in before])
     require(start > 0, "mu must be above 0 before", mu=start)
     lost = np.array([np.maximum(0.0, old.mass - new.mass).sum() for old, new in zip(before, after, strict=True)])
-    return 1.0 - lost / start
+    return np.asarray(1.0 - lost / start)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Speller:
     @classmethod
     def of(cls, tokenizer: Any, alphabet: str) -> Speller:
         """Read the vocabulary once. Byte-level and sentencepiece marks of a space are understood."""
-        allowed, special, pieces = set(alphabet), set(tokenizer.all_special_ids), {}
+        allowed, special = set(alphabet), set(tokenizer.all_special_ids)
+        pieces: dict[str, list[int]] = {}
         for token, index in tokenizer.get_vocab().items():
             piece = token.replace("Ġ", " ").replace("▁", " ")
             if piece and index not in special and allowed.issuperset(piece):
@@ -241,7 +242,7 @@ def _log_softmax_at(
     logits: Float[Tensor, "row vocabulary"], rows: Int[Tensor, " item"], ids: Int[Tensor, "item id"], temperature: float
 ) -> Float[Tensor, "item id"]:
     """log softmax(logits / temperature)[rows, ids] in float64, some rows at a time."""
-    parts = zip(rows.split(_ROWS), ids.split(_ROWS), strict=True)
+    parts = zip(torch.split(rows, _ROWS), torch.split(ids, _ROWS), strict=True)
     scaled = [(logits[row].double() / temperature, column) for row, column in parts]
     return torch.cat([part.gather(1, column) - part.logsumexp(-1, keepdim=True) for part, column in scaled])
 

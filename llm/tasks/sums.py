@@ -46,6 +46,8 @@ class SumsTask:
     name: str = "sums"
 
     def __post_init__(self) -> None:
+        # A configuration file has lists, a frozen task tuples.
+        object.__setattr__(self, "examples", tuple(self.examples))
         as_whole("lowest_total", self.lowest_total, least=0)
         as_whole("heldout_every", self.heldout_every, least=2)
         require(

@@ -71,19 +71,16 @@ def gold_answer(gold: object) -> str:
 def grade(gold: object, text: str) -> tuple[bool | None, float, str]:
     """(success, reward, reason) of a completion; what it raises, the worker reports as unscorable."""
     answer, wanted = predicted_answer(text), gold_answer(gold)
-    if not wanted:
-        return None, 0.0, "gold: empty"
-    if answer is None or not answer:
-        return _verdict(False, "no answer")
     word = _as_word(wanted)
+    right = [] if word is not None or not wanted else _parse(wanted)
+    if word is None and not right:
+        return None, 0.0, "gold: cannot be read"
+    if not answer:
+        return _verdict(False, "no answer")
     if word is not None:
         other = _as_word(answer)
         return _verdict(other is not None and other.casefold() == word.casefold(), "different")
-    if len(answer) > _LONGEST:
-        return _verdict(False, "too long for an answer")
-    right, given = _parse(wanted), _parse(answer)
-    if not right:
-        return None, 0.0, "gold: cannot be read"
+    given = _parse(answer) if len(answer) <= _LONGEST else []
     if not given:
         return _verdict(False, "unreadable answer")
     if {_brackets(wanted), _brackets(answer)} == {"set", "ordered"}:

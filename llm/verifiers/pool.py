@@ -123,6 +123,11 @@ class VerifierPool:
         while self._workers:
             self._workers.pop().kill()
 
+    def __del__(self) -> None:
+        # A pool that is dropped without `close` leaves no process behind; it has no workers if its arguments were bad.
+        for worker in self.__dict__.get("_workers", []):
+            worker.kill()
+
     def _fill(self, needed: int) -> None:
         while len(self._workers) < needed:
             self._workers.append(_Worker(self._setup, self.startup_s))

@@ -135,10 +135,10 @@ def main() -> None:
     """Take the pipe ends from the command line."""
     # A grader's prints must not reach the parent's stdout, where results are.
     sys.stdout = sys.stderr
-    with os.fdopen(int(sys.argv[1]), "rb") as requests, os.fdopen(int(sys.argv[2]), "wb") as replies:
-        # Either error means that the parent has gone.
-        with contextlib.suppress(EOFError, BrokenPipeError):
-            serve(requests, replies)
+    requests, replies = os.fdopen(int(sys.argv[1]), "rb"), os.fdopen(int(sys.argv[2]), "wb")
+    # Either error means that the parent has gone.
+    with contextlib.suppress(EOFError, BrokenPipeError), requests, replies:
+        serve(requests, replies)
 
 
 if __name__ == "__main__":
