@@ -121,7 +121,7 @@ class Suite:
         require(len(self.cells) > 0, "cells must hold at least one cell", cells=len(self.cells))
         names = [cell.name for cell in self.cells]
         twice = sorted({name for name in names if names.count(name) > 1})
-        require(not twice, "cells must have names of their own", twice=twice[:1])
+        require(not twice, "cells must have names of their own", twice="; ".join(twice))
         object.__setattr__(self, "alpha", FALSE_ALARM_RATE / len(self.cells))
         for cell in self.cells:
             self._admit(cell)

@@ -58,7 +58,7 @@ def run_crosscheck(arguments: argparse.Namespace) -> int:
     print(f"seed {seed}", file=sys.stderr)
     begun = time.perf_counter()
     checked = suite(arguments.profile)
-    totals = draw_all(checked, seed, workers)
+    totals = draw_all(checked.scenarios, seed, workers)
     right = judge_all(checked, totals, replaced)
     wrong = [] if replaced else judge_wrong(checked, totals, WRONG_LAWS.values())
     seconds = time.perf_counter() - begun

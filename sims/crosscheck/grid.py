@@ -3,7 +3,7 @@
 N runs from 2 to 1024; mu from 0.001 to 0.97; E from a half of the correct mass to a thousandth; gamma 0, 0.5, 1, 2; reward
 pairs (1, -1), (1, 0), (2, 0.3); std-scaled advantages with both ddof and with eps. The policies: "six" (mixed, N = 8),
 "five" (mostly wrong, N = 16), "pair" (six at N = 2: most actions stay unsampled), "three" (one rare correct action, N = 256),
-"ample" (mostly correct, N = 32), "wide" (a small copy of figure 2's: one anchor, 40 leaves, 100 wrong actions).
+"ample" (mostly correct, N = 24), "wide" (a small copy of figure 2's: one anchor, 40 leaves, 100 wrong actions).
 That every term matters is not a claim but a test: each wrong law drops or changes one, and some cell must kill it.
 """
 
@@ -57,15 +57,15 @@ OPTIONS = (
 WIDE_OPTIONS = (OPTIONS[0], OPTIONS[1], OPTIONS[4], OPTIONS[5])
 # (policy, N, options, resolution)
 STEPS = (
-    (SIX, 2, OPTIONS, 0.006), (SIX, 8, OPTIONS, 0.006), (FIVE, 16, OPTIONS, 0.007), (AMPLE, 32, OPTIONS, 0.008),
+    (SIX, 2, OPTIONS, 0.006), (SIX, 8, OPTIONS, 0.006), (FIVE, 16, OPTIONS, 0.007), (AMPLE, 24, OPTIONS, 0.008),
     (THREE, 256, OPTIONS, 0.018), (WIDE, 64, WIDE_OPTIONS, 0.02), (WIDE, 1024, WIDE_OPTIONS, 0.04),
 )
 # (policy, N) whose variances are looked at.
-VARIANCES = ((SIX, 2), (SIX, 8), (FIVE, 16), (AMPLE, 32))
+VARIANCES = ((SIX, 2), (SIX, 8), (FIVE, 16), (AMPLE, 24))
 # (policy, N, k, rewards, resolution)
 GIVEN_COUNTS = (
     (SIX, 8, 1, (1.0, -1.0), 0.014), (SIX, 8, 4, (2.0, 0.3), 0.007), (SIX, 8, 7, (1.0, 0.0), 0.025),
-    (FIVE, 16, 2, (1.0, -1.0), 0.009), (AMPLE, 32, 29, (1.0, -1.0), 0.012), (WIDE, 64, 12, (1.0, 0.0), 0.04),
+    (FIVE, 16, 2, (1.0, -1.0), 0.009), (AMPLE, 24, 22, (1.0, -1.0), 0.012), (WIDE, 64, 12, (1.0, 0.0), 0.04),
 )
 # (N, mu, resolution), each with all options (gamma, ddof, eps, R_c, R_w).
 ADVANTAGES = ((2, 0.5, 0.005), (4, 0.3, 0.005), (8, 0.1, 0.006), (8, 0.5, 0.006), (16, 0.9, 0.008), (64, 0.05, 0.015))

@@ -107,8 +107,9 @@ def interval(once: int, twice: int, samples: int, level: float, method: str) -> 
 
 def by_singletons(totals: Totals, group_size: int, bounds: Callable[[int, int, int], Any]) -> np.ndarray:
     """"sample ...": a function of (f1, f2, n) at every sample; each pair (f1, f2) is computed once."""
-    pairs, where = np.unique(np.column_stack([totals["once"], totals["twice"]]), axis=0, return_inverse=True)
-    return np.array([bounds(int(once), int(twice), group_size) for once, twice in pairs])[where.reshape(-1)]
+    pairs, where = np.unique(totals["once"] * (group_size + 1) + totals["twice"], return_inverse=True)
+    values = [bounds(int(pair) // (group_size + 1), int(pair) % (group_size + 1), group_size) for pair in pairs]
+    return np.array(values)[where.reshape(-1)]
 
 
 def mean_of_good_turing(totals: Totals, cell: Cell) -> float:

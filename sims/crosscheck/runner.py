@@ -18,9 +18,9 @@ from .cells import Cell, Outcome, Suite, WrongLaw
 from .scenarios import Scenario, Totals
 
 
-def draw_all(suite: Suite, seed: int, workers: int, *, progress: bool = True) -> dict[str, Totals]:
-    """The totals of every scenario, by its name. seed: root of all streams. workers: threads."""
-    jobs = [(scenario, block, groups) for scenario in suite.scenarios for block, groups in enumerate(scenario.blocks())]
+def draw_all(scenarios: Sequence[Scenario], seed: int, workers: int, *, progress: bool = True) -> dict[str, Totals]:
+    """The totals of scenarios, by their names. seed: root of all streams. workers: threads."""
+    jobs = [(scenario, block, groups) for scenario in scenarios for block, groups in enumerate(scenario.blocks())]
     # Costly blocks first, so that no worker is left alone with one at the end.
     jobs.sort(key=lambda job: -job[2] * job[0].cost)
     parts: dict[tuple[str, int], Totals] = {}
@@ -31,7 +31,7 @@ def draw_all(suite: Suite, seed: int, workers: int, *, progress: bool = True) ->
             parts[scenario.name, block] = done.result()
             bar.update()
     return {scenario.name: scenario.merge([parts[scenario.name, block] for block in range(len(scenario.blocks()))])
-            for scenario in suite.scenarios}
+            for scenario in scenarios}
 
 
 def _draw_block(seed: int, scenario: Scenario, block: int, groups: int) -> Totals:
@@ -40,8 +40,8 @@ def _draw_block(seed: int, scenario: Scenario, block: int, groups: int) -> Total
 
 def judge_all(suite: Suite, totals: dict[str, Totals], replaced: WrongLaw | None = None) -> list[Outcome]:
     """Every cell under its law, or under the wrong law that was put in its place."""
-    return [suite.judge(cell, totals[cell.scenario.name], replaced if _covers(replaced, suite, cell.name) else None)
-            for cell in suite.cells]
+    touched = set() if replaced is None else {cell.name for cell in cells_of(suite, replaced)}
+    return [suite.judge(cell, totals[cell.scenario.name], replaced if cell.name in touched else None) for cell in suite.cells]
 
 
 def judge_wrong(suite: Suite, totals: dict[str, Totals], wrong_laws: Iterable[WrongLaw]) -> list[Outcome]:
@@ -52,10 +52,6 @@ def judge_wrong(suite: Suite, totals: dict[str, Totals], wrong_laws: Iterable[Wr
 def cells_of(suite: Suite, wrong: WrongLaw) -> list[Cell]:
     """The cells in which a wrong law stands in for the right one."""
     return [cell for cell in suite.cells if cell.law == wrong.replaces and wrong.applies(cell)]
-
-
-def _covers(wrong: WrongLaw | None, suite: Suite, name: str) -> bool:
-    return wrong is not None and any(cell.name == name for cell in cells_of(suite, wrong))
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[Outcome]:

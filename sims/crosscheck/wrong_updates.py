@@ -8,6 +8,7 @@ has the direct drift and three couplings. Other mistakes are made in dz and carr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,7 @@ _SLUGS = {_TOTAL: "dq-pos", _UNSAMPLED: "dq-u-pos"}
 
 
 def _averaged(value: _Value) -> Callable[..., float]:
+    @cache
     def mean(policy: Policy, group_size: int, options: StepOptions) -> float:
         groups = all_groups(policy, group_size)
         return groups.mean(value(groups, options))
@@ -178,6 +180,7 @@ def _means() -> list[WrongLaw]:
 def _spread_law(part: int, surrogate: str, name: str, mistake: str, of: Callable[[Groups, np.ndarray], float]) -> WrongLaw:
     right = through_dz(part, probability_dz if surrogate == "probability" else ratio_dz)
 
+    @cache
     def value(policy: Policy, group_size: int, options: StepOptions) -> float:
         groups = all_groups(policy, group_size)
         return of(groups, right(groups, options))
