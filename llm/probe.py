@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fgrpo_theory.foundation.files import write_table
+from fgrpo_theory.foundation.checks import require
+from fgrpo_theory.foundation.files import read_json, write_table
 
 from .exact import AnswerLaw, exact_laws, law_columns, read_laws, retained_mass
-from .models import LanguageModel
+from .models import LanguageModel, load_model
 from .tasks.base import Problem
 
 SPLITS = ("train", "heldout")
@@ -74,3 +75,35 @@ class ExactProbe:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
+
+
+def exact_rows(run: Path, *, keep_laws: bool = False) -> list[dict[str, Any]]:
+    """Exact numbers of a finished run on its own task, one row a split; keep_laws also writes `laws_SPLIT.parquet` there.
+
+    Raises ValueError if the run is not finished, or its task does not list its answers.
+    """
+    from .config import TrainConfig
+    from .tasks import load_task
+    from .training_run import resolve_source
+
+    require((run / "model").is_dir(), "run must be a finished run folder", run=str(run))
+    config = TrainConfig.from_json(read_json(run / "config.json"))
+    task: Any = load_task(config.task.name, config.task.options)
+    require(hasattr(task, "correct_answers"), "the run's task must list its answers", task=config.task.name)
+    start = run / "start" if (run / "start").is_dir() else resolve_source(config.model.source)
+    before, after = (
+        ExactProbe(load_model(source), task, group_size=config.sampling.group_size,
+                   temperature=config.sampling.temperature, folder=None)
+        for source in (start, run / "model")
+    )  # fmt: skip
+    rows = []
+    for split in SPLITS:
+        old, new = before.laws(split), after.laws(split)
+        if keep_laws:
+            write_table(run / f"laws_{split}.parquet", law_columns(new))
+        rows.append({
+            "run": run.name, "split": split, "prompts": len(new), "mu_start": _mean([law.mu for law in old]),
+            "mu": _mean([law.mu for law in new]), "retained": _mean(retained_mass(old, new).tolist()),
+            "unsampled": _mean([law.expected_unsampled_mass(config.sampling.group_size) for law in new]),
+        })  # fmt: skip
+    return rows

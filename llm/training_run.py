@@ -95,8 +95,11 @@ def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path
             _probe(policy, task, config, root),
         )
     if folder is not None:
-        _finish(policy, root)
+        if not (root / "model").exists():
+            save_model(root / "model", policy)
         folder.finish(seed=config.seed)
+        # Only now: a kill before the rename must find them.
+        shutil.rmtree(out / "checkpoints")
     world.barrier()
     return out
 
@@ -109,10 +112,3 @@ def _probe(
         return None
     sampling = config.sampling
     return ExactProbe(policy, task, group_size=sampling.group_size, temperature=sampling.temperature, folder=root)
-
-
-def _finish(policy: LanguageModel, root: Path) -> None:
-    """The trained model in place of the checkpoints."""
-    if not (root / "model").exists():
-        save_model(root / "model", policy)
-    shutil.rmtree(root / "checkpoints")
