@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .expectation import expected_mass_changes, expected_unsampled_correct_mass
-from .foundation.checks import BoolArray, FloatArray, require
+from .foundation.checks import BoolArray, FloatArray, as_whole, require
 from .foundation.files import to_plain, write_json
 from .foundation.printing import Row, render
 from .planning import concentration_zone, covering_group_size, peak_group_size
@@ -261,7 +262,7 @@ def run_drift(arguments: argparse.Namespace) -> None:
     }
     rows: list[Row] = []
     for gamma in arguments.gamma:
-        for n in arguments.group_sizes:
+        for n in map(int, as_whole("group_sizes", arguments.group_sizes)):
             total, unsampled = expected_mass_changes(p, size, correct, n, gamma=gamma, **options)
             deviation = total_mass_change_variance(p, size, correct, n, gamma=gamma, **options) ** 0.5
             rows.append(
@@ -278,7 +279,7 @@ def run_drift(arguments: argparse.Namespace) -> None:
 
 
 def softmax_classes(
-    correct: list[tuple[float, float]] | None, wrong: list[tuple[float, float]] | None
+    correct: Sequence[Sequence[float]] | None, wrong: Sequence[Sequence[float]] | None
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """(probability of one action, actions, correct?) of each class, from (actions, logit) pairs; None, None: the paper's."""
     if correct is None and wrong is None:

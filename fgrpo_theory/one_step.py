@@ -251,7 +251,7 @@ def _prepare(
 
 
 def _with_update(p: ArrayLike, dz: ArrayLike) -> tuple[Numbers, Numbers]:
-    p_ = as_numbers("p", p)
+    p_, _, _ = as_policy(p, np.ones(as_numbers("p", p).shape, dtype=bool))
     change = np.asarray(dz) if p_.dtype == object else as_float("dz", dz)
     require(
         change.shape[-1:] == p_.shape,

@@ -112,7 +112,10 @@ def as_options(
 
 def as_numbers(name: str, value: ArrayLike) -> Numbers:
     """One axis of float64, or of Fractions if any element is one."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = as_float(name, value)  # a ragged list, which it names
     if array.dtype == object and any(isinstance(x, Fraction) for x in array.flat):
         array = np.array([Fraction(x) for x in array.flat], dtype=object).reshape(array.shape)
     else:
