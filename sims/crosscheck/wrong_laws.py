@@ -6,7 +6,7 @@ power of the test, with the wrong law as its hypothesis and the right law as the
 
 from __future__ import annotations
 
-from fgrpo_theory.foundation.checks import as_choice
+from fgrpo_theory.foundation.checks import require
 
 from .cells import POWER, Cell, Suite, WrongLaw
 from .runner import cells_of
@@ -19,7 +19,8 @@ WRONG_LAWS = {wrong.name: wrong for wrong in (*WRONG_GROUPS, *WRONG_ESTIMATORS, 
 
 def wrong_law(name: str) -> WrongLaw:
     """A wrong law by its name. Raises ValueError."""
-    return WRONG_LAWS[as_choice("replace", name, tuple(WRONG_LAWS))]
+    require(name in WRONG_LAWS, "replace must be the name of a wrong law (--list-wrong lists them)", replace=name)
+    return WRONG_LAWS[name]
 
 
 def claim_and_truth(suite: Suite, cell: Cell, wrong: WrongLaw) -> tuple[float, float, float]:
