@@ -112,7 +112,8 @@ def test_command_prints_fresh_entropy(drawn, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (("--replace", "nonsense"), "replace must be the name of a wrong law"), (("--seed", "-1"), "seed must be a whole number of at least 0"),
+    (("--replace", "nonsense"), "replace must be the name of a wrong law"),
+    (("--seed", "-1"), "seed must be a whole number of at least 0"),
     (("--workers", "0"), "workers must be a whole number of at least 1"),
 ])
 def test_command_refuses_bad_input(words, message):
