@@ -285,7 +285,7 @@ def softmax_classes(
     if correct is None and wrong is None:
         correct, wrong = PAPER_CORRECT, PAPER_WRONG
     classes = [*(correct or []), *(wrong or [])]
-    size, logit = np.array([c[0] for c in classes]), np.array([c[1] for c in classes])
+    size, logit = np.array(classes, dtype=np.float64).T
     require(
         (size >= 1) & (np.floor(size) == size) & np.isfinite(size),
         "ACTIONS must be a whole number of at least 1",
