@@ -103,11 +103,7 @@ def test_plan_says_whether_your_size_is_in_the_zone(run: Any) -> None:
 @pytest.mark.parametrize("classes", ["", "--correct 1 2.0 --correct 9 0.0 --wrong 90 0.5"])
 @pytest.mark.parametrize("kind", ["ratio", "probability", "ratio --std-scaled"])
 def test_drift_rows_are_the_exact_expectations(run: Any, classes: str, kind: str) -> None:
-    rows = json.loads(
-        run(
-            f"drift {classes} --surrogate {kind} --group-sizes 2 8 --gamma 0 0.5 --learning-rate 0.1 --rewards 1 0 --json"
-        )
-    )
+    rows = json.loads(run(f"drift {classes} --surrogate {kind} {grid} --json"))
     own = softmax_classes([(1, 2.0), (9, 0.0)], [(90, 0.5)]) if classes else softmax_classes(None, None)
     p, size, correct = own
     options = {
