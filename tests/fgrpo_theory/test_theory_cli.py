@@ -103,12 +103,12 @@ def test_plan_says_whether_your_size_is_in_the_zone(run: Any) -> None:
 @pytest.mark.parametrize("classes", ["", "--correct 1 2.0 --correct 9 0.0 --wrong 90 0.5"])
 @pytest.mark.parametrize("kind", ["ratio", "probability", "ratio --std-scaled"])
 def test_drift_rows_are_the_exact_expectations(run: Any, classes: str, kind: str) -> None:
+    grid = "--group-sizes 2 8 --gamma 0 0.5 --learning-rate 0.1 --rewards 1 0"
     rows = json.loads(run(f"drift {classes} --surrogate {kind} {grid} --json"))
     own = softmax_classes([(1, 2.0), (9, 0.0)], [(90, 0.5)]) if classes else softmax_classes(None, None)
     p, size, correct = own
-    options = {
-        "surrogate": kind.split()[0], "std_scaled": "--std" in kind, "learning_rate": 0.1, "reward_correct": 1.0, "reward_wrong": 0.0,
-    }  # fmt: skip
+    options = {"surrogate": kind.split()[0], "std_scaled": "--std" in kind}
+    options |= {"learning_rate": 0.1, "reward_correct": 1.0, "reward_wrong": 0.0}
     for row, (gamma, n) in zip(rows, [(g, n) for g in (0.0, 0.5) for n in (2, 8)], strict=True):
         total, unsampled = expected_mass_changes(*own, n, gamma=gamma, **options)
         assert (row["gamma"], row["N"], row["mean_dQ_pos"], row["mean_dQ_u_pos"]) == (gamma, n, total, unsampled)
