@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 from torch.optim import Optimizer
@@ -30,6 +30,7 @@ from .distributed import World
 from .metrics import Loggers
 
 
+@runtime_checkable
 class Learner(Protocol):
     """What the loop drives."""
 

@@ -77,6 +77,24 @@ def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path
     folder = RunFolder(out, config.resolved(), resume=True) if world.is_first else None
     root = out.with_name(out.name + ".partial")
     world.barrier()
+    try:
+        _phases(policy, task, config, root, world, folder)
+    finally:
+        if folder is not None:
+            folder.close()
+    if folder is not None:
+        if not (root / "model").exists():
+            save_model(root / "model", policy)
+        folder.finish(seed=config.seed)
+        # Only now: a kill before the rename must find them.
+        shutil.rmtree(out / "checkpoints")
+    world.barrier()
+    return out
+
+
+def _phases(
+    policy: LanguageModel, task: Task, config: TrainConfig, root: Path, world: World, folder: RunFolder | None
+) -> None:
     pace = Pace(config.checkpoint_every, config.keep_checkpoints, config.probe_every)
     names = config.loggers if world.is_first else ()
     with stop_on_signals() as request, loggers(names, root, config.resolved()) as opened:
@@ -94,14 +112,6 @@ def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path
             request,
             _probe(policy, task, config, root),
         )
-    if folder is not None:
-        if not (root / "model").exists():
-            save_model(root / "model", policy)
-        folder.finish(seed=config.seed)
-        # Only now: a kill before the rename must find them.
-        shutil.rmtree(out / "checkpoints")
-    world.barrier()
-    return out
 
 
 def _probe(
