@@ -54,6 +54,8 @@ _RC: dict[str, Any] = {
     "axes.titlelocation": "left",
     "lines.linewidth": 1.5,
     "lines.markersize": 4,
+    # One resolution for layout and picture: text widths depend on it.
+    "figure.dpi": 200,
     "savefig.dpi": 200,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
