@@ -136,6 +136,10 @@ def test_laws_tables_and_group_quantities(tmp_path):
     assert [(law.problem, law.answers, law.mass.tolist()) for law in again] == [
         (law.problem, law.answers, law.mass.tolist()) for law in laws
     ]
+    fewer = exact_laws(model, TinyTokenizer(), plain, texts, (EOS,), canonical=True)
+    letters = [[tuple(PIECES.index(letter) for letter in text)] for text in texts[1]]
+    np.testing.assert_array_equal(fewer[1].mass, answer_masses(model, torch.tensor([3]), letters, (EOS,)))
+    assert (fewer[1].mass < laws[1].mass).all()
     law = laws[1]
     assert law.unsampled_mass(["1 + 1", "1 + 1", "nonsense"]) == pytest.approx(law.mass[0] + law.mass[2], rel=1e-14)
     assert law.unsampled_mass([]) == law.mu
