@@ -18,6 +18,10 @@ import numpy as np
 
 from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require, together
 
+# Numbers in a block. Its dozen temporaries share what little is live at a time, and stay in a level-2 cache.
+_BLOCK = 8192
+_TINY = 2.0**-1022
+
 
 def active_probability(group_size: ArrayLike, mu: ArrayLike) -> FloatArray:
     """Probability that 0 < X < N for X ~ Binomial(N, mu), eq. 7: the group has a gradient.
@@ -45,8 +49,20 @@ def tail_miss_probability(group_size: ArrayLike, mu: ArrayLike, tau: ArrayLike) 
     >>> tail_miss_probability([1, 2], 0.3, 0.03).round(6)
     array([0.   , 0.378])
     """
-    n, a, b, tau = _split(group_size, mu, tau)
-    return (np.exp(n * _log1m(tau)) * _activity(n, _minority(a, b, tau)))[()]
+    arrays = _checked(group_size, mu, tau)
+    # In blocks that stay in the cache: a temporary of a million numbers costs more than the function that fills it.
+    blocks = np.nditer(
+        [*arrays, None],  # type: ignore[arg-type]
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        op_flags=[["readonly"]] * 3 + [["writeonly", "allocate"]],  # type: ignore[arg-type]
+        op_dtypes=[np.float64] * 4,
+        buffersize=_BLOCK,
+    )
+    with blocks:
+        for n, m, t, miss in blocks:
+            np.multiply(np.exp(n * _log1m(t)), _activity(n, _minority(1 - m, m - t, t)), out=miss)
+        result: FloatArray = blocks.operands[3]
+    return result[()]
 
 
 def log_tail_miss_probability(group_size: ArrayLike, mu: ArrayLike, tau: ArrayLike) -> FloatArray:
@@ -81,17 +97,22 @@ def _split(
     group_size: ArrayLike, mu: ArrayLike, tau: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Checked N, a = 1 - mu, b = mu - tau, tau. The smaller of a and b is exact to the last bit."""
+    n, mu, tau = _checked(group_size, mu, tau)
+    return n, 1 - mu, mu - tau, tau
+
+
+def _checked(group_size: ArrayLike, mu: ArrayLike, tau: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """N, mu and tau, broadcast."""
     n, mu, tau = together(
         group_size=as_whole("group_size", group_size), mu=as_probability("mu", mu), tau=as_probability("tau", tau)
     )
     require((tau > 0) & (tau <= mu), "tau must lie in (0, mu]", tau=tau, mu=mu)
-    return n, 1 - mu, mu - tau, tau
+    return n, mu, tau
 
 
 def _minority(a: FloatArray, b: FloatArray, tau: FloatArray) -> FloatArray:
-    """x = min(a, b) / s, and 0 where s = 0."""
-    s = 1 - tau
-    return np.divide(np.minimum(a, b), s, out=np.zeros_like(s), where=s > 0)
+    """x = min(a, b) / s, and 0 where s = 0 (then a = b = 0 too)."""
+    return np.minimum(a, b) / np.maximum(1 - tau, _TINY)
 
 
 def _log_tail_miss(n: FloatArray, a: FloatArray, b: FloatArray, tau: FloatArray) -> FloatArray:
@@ -105,7 +126,10 @@ def _log1m(x: FloatArray) -> FloatArray:
 
 def _activity(n: FloatArray, x: FloatArray) -> FloatArray:
     """1 - (1 - x)^n - x^n for x in [0, 1/2] and n >= 1."""
-    return np.where(n == 1, 0.0, -np.expm1(n * np.log1p(-x)) - x**n)
+    with np.errstate(divide="ignore"):
+        # By exp and log, three times as fast as a power; x^n is at most a third of the result, and its error far less.
+        minority_alone = np.exp(n * np.log(x))
+    return np.where(n == 1, 0.0, -np.expm1(n * np.log1p(-x)) - minority_alone)
 
 
 def _log_activity(n: FloatArray, x: FloatArray) -> FloatArray:
