@@ -116,6 +116,13 @@ def spread_probability(rng: np.random.Generator, tiniest: float = 1e-15) -> floa
     return (near, 1 - near, float(rng.uniform(0, 1)))[kind]
 
 
+def _short(value: Any) -> str:
+    """A number, or a tuple of them, in six digits."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_short, value))})"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def print_table() -> None:
     """Judge every law on its full grid and print a Markdown table."""
     from tests.fgrpo_theory.law_oracles import ORACLES
@@ -124,7 +131,7 @@ def print_table() -> None:
     print("| function | points | worst relative error | where |\n|---|---|---|---|", flush=True)
     for oracle in [*ORACLES, *POLICY_ORACLES]:
         points, worst, where = judge(oracle, oracle.points)
-        row = ", ".join(f"{x:.6g}" if isinstance(x, float) else str(x) for x in where)
+        row = ", ".join(map(_short, where))
         print(f"| `{oracle.name}` | {points} | {worst:.1e} | {row} |", flush=True)
 
 

@@ -141,7 +141,7 @@ def policy(rng: np.random.Generator) -> tuple[Floats, Floats, Flags]:
     size = np.array([max(1.0, round(log_spread(rng, 0.3, 1e5))) for _ in range(classes)])
     weight = np.exp(rng.normal(0, rng.choice([0.5, 3.0, 8.0]), classes)) / size ** rng.choice([0.0, 0.5, 1.0])
     correct = rng.permutation(np.arange(classes) < rng.integers(1, classes))
-    return tuple(weight / (size * weight).sum()), tuple(size), tuple(map(bool, correct))
+    return tuple(map(float, weight / (size * weight).sum())), tuple(map(float, size)), tuple(map(bool, correct))
 
 
 def _to_n(largest: float) -> Any:
