@@ -195,7 +195,7 @@ class _Writer:
         tokens, logprobs = [], []
         for part, numbers in zip(logits.split(rows), uniforms.split(rows), strict=True):
             law = log_law(part, self.warping.temperature)
-            tokens.append(draw(warped(law, self.warping), numbers))
+            tokens.append(draw(warped(law, self.warping), numbers[:, None])[:, 0])
             logprobs.append(law.gather(-1, tokens[-1][:, None])[:, 0])
         return torch.cat(tokens), torch.cat(logprobs)
 

@@ -3,8 +3,8 @@
     log pi(token | prompt, earlier tokens) = z_token - logsumexp(z),   z = logits / temperature, upcast to float32
 
 The batch is one packed row without padding (see `shared_attention`): each prompt once, then each completion without its
-last token, whose logits nobody needs. The LM head and the log-softmax run on completion positions alone, in chunks that are
-computed again in the backward pass, so that no [token, vocabulary] array outlives its chunk. The first completion token is
+last token, whose logits nobody needs. The LM head and the log-softmax run on completion positions alone; what exceeds one
+chunk is computed again in the backward pass, so that no [token, vocabulary] array outlives its chunk. The first completion token is
 scored from the prompt's last position. Models whose attention cannot be shared (sliding windows, recurrent layers, scaled
 logits) take a plain pass over right-padded full sequences; it is also the oracle of the tests.
 Dropout is off. Left out on purpose: gradients that stop at the prompt, which would not be exact.
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from fgrpo_theory.foundation.checks import require
@@ -26,8 +27,8 @@ from .models import backbone_and_head, dropout_off, shares_prompts, unwrap
 from .rollouts import Rollouts, split
 from .shared_attention import PackedLayout, run
 
-CHUNK_LOGITS = 2**24
-"""Logits computed at once: 64 MiB in float32."""
+CHUNK_LOGITS = 2**25
+"""Logits computed at once: 128 MiB in float32."""
 
 
 def token_logprobs(
@@ -44,10 +45,43 @@ def token_logprobs(
     >>> round(float(logprobs[0]), 4)
     -2.1429
     """
+    return _TokenLaw.apply(logits, token_ids, temperature, with_entropy)
+
+
+class _TokenLaw(torch.autograd.Function):
+    """With p = softmax(z): d lp / dz = onehot - p, d H / dz = -p (log p + H). One vocabulary-wide array lives at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, token_ids: Tensor, temperature: float, with_entropy: bool) -> Any:
+        scaled = _scaled(logits, temperature)
+        log_total = scaled.logsumexp(-1, keepdim=True)
+        logprobs = (scaled.gather(-1, token_ids[:, None]) - log_total)[:, 0]
+        entropy = torch.zeros_like(logprobs)
+        if with_entropy:
+            law = scaled - log_total
+            entropy = -(law.exp() * law).sum(-1)
+        ctx.save_for_backward(logits, token_ids, log_total, entropy)
+        ctx.temperature, ctx.with_entropy = temperature, with_entropy
+        return logprobs, entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_logprobs: Tensor, of_entropy: Tensor) -> tuple[Tensor, None, None, None]:
+        logits, token_ids, log_total, entropy = ctx.saved_tensors
+        law = _scaled(logits, ctx.temperature) - log_total
+        if ctx.with_entropy:
+            slope = (law + entropy[:, None]).mul_(of_entropy[:, None]).add_(of_logprobs[:, None])
+            gradient = law.exp_().mul_(slope).neg_()
+        else:
+            gradient = law.exp_().mul_(-of_logprobs[:, None])
+        gradient.scatter_add_(-1, token_ids[:, None], of_logprobs[:, None])
+        return gradient.div_(ctx.temperature).to(logits.dtype), None, None, None
+
+
+def _scaled(logits: Tensor, temperature: float) -> Tensor:
+    """Logits over the temperature, in float32 at least; the logits themselves where nothing changes."""
     exact = logits if logits.dtype == torch.float64 else logits.float()
-    full = torch.log_softmax(exact / temperature, dim=-1)
-    logprobs = full.gather(-1, token_ids[:, None])[:, 0]
-    return logprobs, -(full.exp() * full).sum(-1) if with_entropy else torch.zeros_like(logprobs)
+    return exact if temperature == 1 else exact / temperature
 
 
 def completion_logprobs(

@@ -12,6 +12,7 @@ Rules, each a source of silent errors elsewhere:
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,18 +104,30 @@ def _plain_copy(quantized: Any) -> Any:
 
 def _add_lora(model: Any, lora: LoraSettings) -> Any:
     from peft import LoraConfig, get_peft_model
+    from transformers.pytorch_utils import Conv1D
 
     targets = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     config = LoraConfig(
-        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=0.0, target_modules=targets, task_type="CAUSAL_LM"
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=0.0,
+        target_modules=targets,
+        task_type="CAUSAL_LM",
+        # GPT-2's layers keep their weights transposed.
+        fan_in_fan_out=any(isinstance(module, Conv1D) for module in model.modules()),
     )
-    return get_peft_model(model, config)
+    with warnings.catch_warnings():
+        # peft still reads an attribute that transformers has renamed.
+        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.*", FutureWarning)
+        return get_peft_model(model, config)
 
 
 def _with_adapter(folder: str, dtype: torch.dtype) -> Any:
     from peft import AutoPeftModelForCausalLM
 
-    return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=dtype, is_trainable=True, trust_remote_code=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.*", FutureWarning)
+        return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=dtype, is_trainable=True, trust_remote_code=False)
 
 
 def save_model(folder: Path | str, language_model: LanguageModel, *, merge_lora: bool = False) -> Path:
@@ -212,6 +225,15 @@ _SPECIAL = (
     "is_encoder_decoder",
     "add_cross_attention",
 )
+
+
+def recompute_activations(model: Any) -> None:
+    """Gradient checkpointing: keep each layer's input alone and compute the rest again in the backward pass.
+
+    Works in train mode alone (transformers ignores it in eval mode), which is set here; dropout is off by rule.
+    """
+    unwrap(model).activation_checkpointing_enable({"use_reentrant": False})
+    model.train()
 
 
 def dropout_off(model: Any) -> Any:

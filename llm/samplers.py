@@ -64,15 +64,15 @@ def warped(log_probabilities: Float[Tensor, "row token"], warping: Warping) -> F
     return law
 
 
-def draw(law: Float[Tensor, "row token"], uniforms: Float[Tensor, " row"]) -> Int[Tensor, " row"]:
+def draw(law: Float[Tensor, "row token"], uniforms: Float[Tensor, "row draw"]) -> Int[Tensor, "row draw"]:
     """The token at which the cumulative mass first exceeds uniform * total; a token of mass 0 is never drawn.
 
-    law: unnormalised float64 probabilities. uniforms: float64 in [0, 1).
+    law: unnormalised float64 probabilities. uniforms: float64 in [0, 1), any number of independent draws a row.
     Raises ValueError if a row has no mass, or a mass that is not finite.
     """
     sums = law.cumsum(-1)
-    total = sums[:, -1]
+    total = sums[:, -1:]
     require(((total > 0) & total.isfinite()).cpu().numpy(), "logits must be finite", mass=total.cpu().numpy())
     # Rounding may lift uniform * total to the total itself; the last token with mass is then meant.
     targets = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(sums, targets[:, None], right=True)[:, 0]
+    return torch.searchsorted(sums, targets, right=True)

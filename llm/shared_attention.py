@@ -141,7 +141,7 @@ class DecodeState:
         }
         self._place_rows()
 
-    def position_ids(self) -> Int[Tensor, "..."]:
+    def position_ids(self) -> Int[Tensor, "row token"]:
         """Positions of the tokens that the coming pass reads."""
         if self.reading:
             return self.prompt_layout.position_ids
