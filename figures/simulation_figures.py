@@ -267,7 +267,7 @@ _SIM = (
 
 register(
     "figure2",
-    title="Correct mass grows everywhere, yet most of it is lost at middle group sizes",
+    title="Correct mass grows at every N, yet middle N lose most of what was correct at the start",
     source="2",
     needs=["paper", "trajectories"],
     numbers=figure2_numbers,
