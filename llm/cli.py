@@ -14,6 +14,7 @@ from fgrpo_theory.foundation.files import read_json
 from fgrpo_theory.foundation.printing import Row, render
 
 from .config import TrainConfig, changed, matched_low_lr
+from .evaluation_cli import configure_evaluation
 from .fields import field_help
 from .objectives.settings import OBJECTIVES
 from .presets import NOT_MEASURED, PRESETS, with_objective
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_train(commands)
     _add_resume(commands)
     _add_exact(commands)
+    configure_evaluation(commands)
 
 
 def _add_presets(commands: Any) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fgrpo_theory.foundation.checks import as_choice
+
 from .config import (
     ModelConfig,
     OptimizerConfig,
@@ -77,5 +79,6 @@ NOT_MEASURED = frozenset(name for name in PRESETS if name.startswith("paper-"))
 
 
 def with_objective(config: TrainConfig, name: str, gamma: float) -> TrainConfig:
-    """The preset with another objective of `OBJECTIVES` (a KeyError names what is unknown) and a focal exponent."""
+    """The preset with another objective of `OBJECTIVES` and a focal exponent. Raises ValueError for an unknown name."""
+    as_choice("objective", name, tuple(OBJECTIVES))
     return replace(config, objective=replace(OBJECTIVES[name], gamma=gamma))

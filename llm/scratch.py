@@ -16,7 +16,8 @@ from fgrpo_theory.foundation.seeds import seed_sequence
 from .config import ScratchConfig
 from .models import LanguageModel, dropout_off
 
-TEMPLATE = "{{ messages[-1]['content'] }}\n"
+# Inside the expression: a template's last line end would be dropped.
+TEMPLATE = "{{ messages[-1]['content'] + '\\n' }}"
 
 
 def character_tokenizer(alphabet: str) -> Any:

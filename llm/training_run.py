@@ -24,7 +24,7 @@ from .config import ModelConfig, TrainConfig
 from .distributed import World, pick_device, start_world
 from .loop import Pace, Records, stop_on_signals, train
 from .metrics import loggers
-from .models import LanguageModel, LoraSettings, encode_prompt, load_model, save_model
+from .models import LanguageModel, LoraSettings, encode_prompt, load_model, save_model, unwrap
 from .probe import ExactProbe
 from .scratch import scratch_model
 from .sft import SupervisedTrainer
@@ -61,7 +61,7 @@ def make_policy(config: ModelConfig, seed: int, device: torch.device) -> Languag
         lora = LoraSettings(config.lora_rank, config.lora_alpha) if config.lora_rank else None
         policy = load_model(resolve_source(config.source), dtype=dtype, device=str(device), lora=lora)
     if config.gradient_checkpointing:
-        policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+        unwrap(policy.model).activation_checkpointing_enable()
     return policy
 
 
