@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ def group_generators(root: int, name: str, *index: int, groups: Sequence[int]) -
     return [seeds.generator(root, name, *index, group) for group in groups]
 
 
+@runtime_checkable
 class Decoder(Protocol):
     """A batch of rollouts being written: logits of each next token, and dropping of finished rows."""
 

@@ -177,7 +177,7 @@ def encode_prompt(
     template writes it or the tokenizer adds one by itself (or both); none if neither does.
     Raises ValueError for an empty prompt, or chat turns without a chat template.
     """
-    require(len(prompt) > 0, "prompt must not be empty", prompt=prompt)
+    require(len(prompt) > 0, "prompt must not be empty", prompt=repr(prompt))
     if isinstance(prompt, str):
         text = prompt
     else:
@@ -192,7 +192,7 @@ def encode_prompt(
     adds_bos = bos is not None and tokenizer(text, add_special_tokens=True)["input_ids"][:1] == [bos]
     if adds_bos and ids[:1] != [bos]:
         ids = [bos, *ids]
-    require(len(ids) > 0, "prompt must have a token", prompt=prompt)
+    require(len(ids) > 0, "prompt must have a token", prompt=repr(prompt))
     return torch.tensor(ids, dtype=torch.long, device=device)
 
 

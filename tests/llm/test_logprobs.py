@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
 
 import llm.logprobs
 from llm.generation import group_generators, sample
@@ -233,8 +232,7 @@ def test_temperature_must_be_positive(temperature, prompts):
 
 def test_absolute_positions_restart_after_the_prompt():
     """A wrong position would show: the position table is large against the token table."""
-    torch.manual_seed(0)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=40, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2)).double().eval()
+    model = build_model("gpt2", dtype=torch.float64).eval()
     torch.nn.init.normal_(model.transformer.wpe.weight, std=2.0)
     rollouts = batch([torch.tensor([5]), torch.tensor([7, 8, 9])], [[4, 2], [3, 4]])
     expected, _ = one_by_one(model, rollouts, 1.0)

@@ -115,10 +115,10 @@ def write_gguf(path, model, tokenizer):
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
     writer.add_tokenizer_model("gpt2")
-    tokens = ["<unk>", "<s>", "</s>", *[chr(ord("!") + i) for i in range(config.vocab_size - 3)]]
+    tokens = ["<unk>", "<s>", "</s>", *[chr(ord("!") + i) for i in range(config.vocab_size - 4)], "AB"]
     writer.add_token_list(tokens)
     writer.add_token_types([3, 3, 3, *[1] * (len(tokens) - 3)])
-    writer.add_token_merges(["a b"])
+    writer.add_token_merges(["A B"])
     for add, number in ((writer.add_bos_token_id, 1), (writer.add_eos_token_id, 2), (writer.add_unk_token_id, 0)):
         add(number)
     names = {
