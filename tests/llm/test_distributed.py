@@ -76,8 +76,11 @@ class ThreadWorld(World):
             parameter.grad.copy_(sum(gradients))
 
 
-def _first_gradient(config, world):
-    trainer = Trainer(make_policy(config.model, 0, torch.device("cpu")), FirstDigit(), config, world)
+def _trainer(config, world):
+    return Trainer(make_policy(config.model, 0, torch.device("cpu")), FirstDigit(), config, world)
+
+
+def _first_gradient(trainer):
     gradients = {}
 
     def keep():
@@ -88,7 +91,7 @@ def _first_gradient(config, world):
     means = Means()
     batch = trainer.collector.collect(0, means)
     trainer.learn(batch, means)
-    return gradients, means.result(world)
+    return gradients, means.result(trainer.world)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +104,11 @@ def _first_gradient(config, world):
 )
 def test_groups_shared_by_two_ranks_give_the_same_gradient(settings):
     config = changed(without_sft(), settings)
-    alone, numbers = _first_gradient(config, World())
+    alone, numbers = _first_gradient(_trainer(config, World()))
     board = [None, None], threading.Barrier(2, timeout=60)
+    trainers = [_trainer(config, ThreadWorld(rank, board)) for rank in range(2)]
     with ThreadPoolExecutor(2) as pool:
-        ranks = list(pool.map(lambda rank: _first_gradient(config, ThreadWorld(rank, board)), range(2)))
+        ranks = list(pool.map(_first_gradient, trainers))
     assert max(float(g.abs().max()) for g in alone.values()) > 1e-3
     for gradients, means in ranks:
         for name, gradient in alone.items():
@@ -116,7 +120,7 @@ def test_groups_shared_by_two_ranks_give_the_same_gradient(settings):
 def test_fewer_prompts_than_ranks_are_refused():
     config = without_sft(prompts_per_step=1)
     with pytest.raises(ValueError, match="prompts_per_step must be at least the number of processes"):
-        _first_gradient(config, World(0, 2))
+        _trainer(config, World(0, 2))
 
 
 def _launch(size, out):
