@@ -90,7 +90,7 @@ class CachedDecoder:
 def sample(
     model: Any,
     tokenizer: Any,
-    prompts: Sequence[Int[Tensor, " prompt_token"]],
+    prompts: Sequence[Int[Tensor, " _"]],
     group_size: int,
     *,
     generators: Sequence[np.random.Generator],

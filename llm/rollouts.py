@@ -24,7 +24,7 @@ class Rollouts:
     A rollout whose mask is all False is an empty slot: it costs no computation and has no log-probabilities.
     """
 
-    prompts: list[Int[Tensor, " prompt_token"]]
+    prompts: list[Int[Tensor, " _"]]
     """One unpadded prompt a group."""
     completions: Int[Tensor, "prompt rollout token"]
     """Token ids, padded on the right with the pad id."""
