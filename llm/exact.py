@@ -130,9 +130,10 @@ def exact_laws(
 ) -> list[AnswerLaw]:
     """The law of the correct answers of each problem; answers[i] lists all correct texts of problems[i].
 
-    canonical: count only the tokenizer's own spelling of each answer, at about half the cost on `sums`; the rest is a
-    lower bound's gap (3e-6 of mu for SmolLM2, docs/tasks.md). most_nodes: trie nodes in one forward pass, which bounds memory. Raises ValueError for a temperature that is not
-    above 0, lists of different length, or an answer that the vocabulary cannot spell.
+    canonical: count only the tokenizer's own spelling of each answer, at about half the cost on `sums`: a lower bound
+    (3e-6 of mu below for SmolLM2, docs/tasks.md). most_nodes: trie nodes in one forward pass, which bounds memory.
+    Raises ValueError for a temperature that is not above 0, lists of different length, or an answer that the vocabulary
+    cannot spell.
     """
     require(len(problems) == len(answers), "answers must be one list a problem", answers=len(answers))
     speller = Speller.of(tokenizer, "".join(sorted({letter for texts in answers for text in texts for letter in text})))

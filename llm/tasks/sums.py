@@ -41,7 +41,7 @@ class SumsTask:
     """Every so many totals one is held out."""
     instruction: str = "Write the number as a sum of two whole numbers."
     """The system turn."""
-    examples: tuple[str, ...] = ("5 + 7", "10 + 4")
+    examples: Sequence[str] = ("5 + 7", "10 + 4")
     """Solved examples, shown as earlier turns."""
     name: str = "sums"
 

@@ -52,9 +52,9 @@ def predicted_answer(text: str) -> str | None:
         return box
     spans = _DOLLARS.findall(text)
     if spans:
-        return next(part for part in spans[-1] if part).strip()
+        return str(next(part for part in spans[-1] if part)).strip()
     numbers = _NUMBER.findall(text)
-    return numbers[-1] if numbers else None
+    return str(numbers[-1]) if numbers else None
 
 
 def gold_answer(gold: object) -> str:

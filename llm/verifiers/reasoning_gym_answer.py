@@ -93,7 +93,7 @@ def _guard() -> None:
         return original(text, *arguments, **options)
 
     for module in (sympy, sympy_parser, importlib.import_module("sympy.parsing")):
-        module.parse_expr = plain_only
+        setattr(module, "parse_expr", plain_only)  # noqa: B010
     for name in _EVALUATING:
         # A module's global shadows the builtin of the same name.
         importlib.import_module(name).eval = ast.literal_eval  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ def test_correct_answers_are_all_that_the_verifier_accepts():
     problem = task.problem(10)
     listed = set(task.correct_answers(problem))
     alphabet = ("0", "1", "9", "+", " ")
-    texts = ["".join(letters) for size in range(8) for letters in itertools.product(alphabet, repeat=size)]
+    texts = ["".join(letters) for size in range(7) for letters in itertools.product(alphabet, repeat=size)]
     verdicts = task.verify([problem] * len(texts), texts)
     accepted = {text for text, verdict in zip(texts, verdicts, strict=True) if verdict.success}
     assert accepted == {text for text in listed if set(text) <= set(alphabet)}
