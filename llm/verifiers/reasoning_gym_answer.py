@@ -12,6 +12,7 @@ import ast
 import functools
 import importlib
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +95,10 @@ def _guard() -> None:
 
     for module in (sympy, sympy_parser, importlib.import_module("sympy.parsing")):
         setattr(module, "parse_expr", plain_only)  # noqa: B010
+    # A library that was imported earlier has bound the original.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("reasoning_gym.") and getattr(module, "parse_expr", None) is original:
+            setattr(module, "parse_expr", plain_only)  # noqa: B010
     for name in _EVALUATING:
         # A module's global shadows the builtin of the same name.
         importlib.import_module(name).eval = ast.literal_eval  # type: ignore[attr-defined]
