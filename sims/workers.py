@@ -71,7 +71,7 @@ def cluster(configs: Sequence[SimConfig], address: str | None, workers: int) -> 
     except ModuleNotFoundError as error:
         raise ValueError("--ray needs the package ray; pip install 'fgrpo[cluster]' brings it") from error
     options: dict[str, Any] = {"address": address} if address else {"address": "local", "num_cpus": workers}
-    ray.init(log_to_driver=False, include_dashboard=False, **options)
+    ray.init(log_to_driver=False, include_dashboard=False, logging_level="error", **options)
     try:
         remote = ray.remote(num_cpus=1)(compute)
         places = {remote.remote(config): place for place, config in enumerate(configs)}
