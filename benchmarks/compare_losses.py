@@ -79,7 +79,8 @@ def compared(framework: str, name: str, mine: tuple[Tensor, list[Tensor]], their
     """One row: the difference of the losses, and the largest difference of the gradients beside their size."""
     difference = max(float((a - b).abs().max()) for a, b in zip(mine[1], theirs[1], strict=True))
     return {
-        "framework": framework, "objective": name, "loss": mine[0].item(), "loss_difference": abs(mine[0].item() - theirs[0].item()),
+        "framework": framework, "objective": name, "loss": mine[0].item(),
+        "loss_difference": abs(mine[0].item() - theirs[0].item()),
         "largest_gradient": max(float(g.abs().max()) for g in mine[1]), "gradient_difference": difference,
     }  # fmt: skip
 

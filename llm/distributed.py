@@ -72,7 +72,7 @@ class World:
         for bucket in _buckets(parameters):
             flat = torch.cat([gradient.flatten() for gradient in bucket])
             dist.all_reduce(flat)
-            for gradient, added in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
+            for gradient, added in zip(bucket, torch.split(flat, [g.numel() for g in bucket]), strict=True):
                 gradient.copy_(added.view_as(gradient))
 
     def barrier(self) -> None:

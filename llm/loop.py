@@ -37,7 +37,10 @@ class Learner(Protocol):
     phase: str
     steps: int
     model: nn.Module
-    optimizer: Optimizer
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer of the trained weights."""
 
     def step(self, index: int) -> dict[str, float]:
         """Take step `index`, counted from 0; return its metrics."""
@@ -131,15 +134,7 @@ def train(
     done = _resume(learner, checkpoints, root, world)
     if done == 0 and probe is not None and pace.probe_every:
         records.write("probe", 0, probe())
-    bar = tqdm(
-        total=learner.steps,
-        initial=done,
-        desc=learner.phase,
-        disable=not world.is_first,
-        file=sys.stderr,
-        mininterval=1.0,
-    )
-    with bar:
+    with _bar(learner, done, world) as bar:
         for index in range(done, learner.steps):
             values = learner.step(index)
             step, last = index + 1, index + 1 == learner.steps
@@ -150,12 +145,21 @@ def train(
             if step % pace.checkpoint_every == 0 or last or stop:
                 _save(learner, checkpoints, step, pace.keep_checkpoints, world)
             bar.update()
-            bar.set_postfix(
-                refresh=False,
-                ordered_dict={name: f"{values[name]:.3g}" for name in ("success", "loss") if name in values},
-            )
+            bar.set_postfix({name: values[name] for name in ("success", "loss") if name in values}, refresh=False)
             if stop and not last:
                 raise Interrupted(learner.phase, step)
+
+
+def _bar(learner: Learner, done: int, world: World) -> Any:
+    """Progress on stderr, of the first rank."""
+    return tqdm(
+        total=learner.steps,
+        initial=done,
+        desc=learner.phase,
+        disable=not world.is_first,
+        file=sys.stderr,
+        mininterval=1.0,
+    )
 
 
 def _resume(learner: Learner, checkpoints: Path, root: Path, world: World) -> int:

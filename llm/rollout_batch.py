@@ -189,20 +189,22 @@ def _joined(parts: list[Batch]) -> Batch:
         return parts[0]
     longest = max(part.loss_mask.shape[-1] for part in parts)
 
-    def tokens(values: Tensor) -> Tensor:
-        return torch.nn.functional.pad(values, (0, longest - values.shape[-1]))
+    def tokens(name: str) -> Tensor:
+        values = [getattr(part.rollouts, name) for part in parts]
+        return torch.cat([torch.nn.functional.pad(value, (0, longest - value.shape[-1])) for value in values])
 
+    rollouts = Rollouts(
+        prompts=[prompt for part in parts for prompt in part.rollouts.prompts],
+        completions=tokens("completions"),
+        mask=tokens("mask"),
+        old_logprobs=tokens("old_logprobs"),
+        truncated=torch.cat([part.rollouts.truncated for part in parts]),
+        texts=[row for part in parts for row in part.rollouts.texts],
+    )
+    scorable = torch.cat([part.loss_mask.any(-1) for part in parts])
     return Batch(
         [place for part in parts for place in part.places],
-        Rollouts(
-            [prompt for part in parts for prompt in part.rollouts.prompts],
-            *(
-                torch.cat([tokens(getattr(part.rollouts, name)) for part in parts])
-                for name in ("completions", "mask", "old_logprobs")
-            ),
-            torch.cat([part.rollouts.truncated for part in parts]),
-            [row for part in parts for row in part.rollouts.texts],
-        ),
+        rollouts,
         torch.cat([part.advantages for part in parts]),
-        torch.cat([tokens(part.loss_mask) for part in parts]),
+        loss_mask(rollouts.mask, scorable),
     )

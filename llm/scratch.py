@@ -33,7 +33,8 @@ def character_tokenizer(alphabet: str) -> Any:
     tokenizer = Tokenizer(models.WordLevel(vocabulary))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
+    fast: Any = PreTrainedTokenizerFast
+    return fast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", chat_template=TEMPLATE,
         clean_up_tokenization_spaces=False,
     )  # fmt: skip
@@ -52,5 +53,5 @@ def scratch_model(config: ScratchConfig, seed: int, device: torch.device) -> Lan
     # transformers draws from torch's global generator: seed it inside a fork, so that nothing outside moves.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed_sequence(seed, "scratch").generate_state(1)[0]))
-        model = Qwen2ForCausalLM(shape)
+        model: Any = Qwen2ForCausalLM(shape)
     return LanguageModel(dropout_off(model.to(device)), tokenizer, (1,), 0)

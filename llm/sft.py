@@ -80,7 +80,7 @@ class SupervisedTrainer:
             with precision(self.config.model.precision, self.world.device):
                 logprobs, _ = completion_logprobs(self.model, part, temperature=1.0)
             loss = -(logprobs * part.mask).sum() / tokens
-            loss.backward()
+            torch.autograd.backward(loss)
             means.add({"loss": (loss.item(), 0.0)})
         self.world.add_gradients(parameters)
         norm = clip_gradient(parameters, settings.optimizer.max_grad_norm)

@@ -109,7 +109,7 @@ class Trainer:
                 batch.advantages[rows][groups, slots], part.mask, token_total=total, entropy=entropy,
                 reference_logprobs=None if reference is None else reference[rows][groups, slots],
             )  # fmt: skip
-            loss.backward()
+            torch.autograd.backward(loss)
             loss_sum += loss.item()
             means.add(metrics)
         means.add({"loss": (loss_sum, 1 / self.world.size)})
@@ -180,7 +180,7 @@ def make_optimizer(model: Any, config: OptimizerConfig) -> torch.optim.AdamW:
     """AdamW over the trained parameters, in their order by name."""
     parameters = list(trained_parameters(model).values())
     return torch.optim.AdamW(
-        parameters, lr=config.learning_rate, betas=tuple(config.betas), eps=config.eps, weight_decay=config.weight_decay
+        parameters, lr=config.learning_rate, betas=config.betas, eps=config.eps, weight_decay=config.weight_decay
     )
 
 

@@ -50,13 +50,14 @@ def advantages(
     rewards: R, NaN allowed where not scorable. old_logprobs, mask: needed if config.smoothing > 0 (DS-GRPO).
     Raises ValueError, also for groups of one rollout.
     """
-    result = _ADVANTAGE[config.advantage](config, rewards, scorable)
+    result: Tensor = _ADVANTAGE[config.advantage](config, rewards, scorable)
     if config.smoothing > 0:
         if old_logprobs is None or mask is None:
             raise ValueError(f"old_logprobs and mask must be given when smoothing is above 0, got {config.smoothing}")
         result = smoothed(result, config.smoothing, old_logprobs, mask, success, scorable)
     weight = focal_weight(success_rate(success, scorable), config.gamma)
-    return (result * weight[..., None].to(result.dtype)).to(rewards.dtype)
+    weighed: Tensor = result * weight[..., None].to(result.dtype)
+    return weighed.to(rewards.dtype)
 
 
 def policy_loss(
@@ -77,9 +78,7 @@ def policy_loss(
     reference_logprobs: needed if config.kl > 0. entropy: needed if config.entropy_bonus > 0, logged whenever given.
     Raises ValueError.
     """
-    require((reference_logprobs is not None) or not config.kl, "reference_logprobs must be given for kl", kl=config.kl)
-    require((entropy is not None) or not config.entropy_bonus, "entropy must be given for entropy_bonus",
-            entropy_bonus=config.entropy_bonus)  # fmt: skip
+    _check(config, reference_logprobs, entropy)
     # Low precision is lifted before any difference; what the mask leaves out may be anything, so it is replaced.
     dtype = torch.promote_types(logprobs.dtype, torch.float32)
     lp = torch.where(mask, logprobs.to(dtype), 0.0)
@@ -88,11 +87,7 @@ def policy_loss(
     weight = token_weight(config.aggregation, mask, token_total, dtype)
     token = _SURROGATE[config.surrogate](config, lp, log_ratio, advantages.to(dtype)[..., None])
     value = token.value
-    metrics = {
-        "ratio": log_ratio.detach().exp(),
-        "clip_low": token.clipped_low,
-        "clip_high": token.clipped_high,
-    }
+    metrics = {"ratio": log_ratio.detach().exp(), "clip_low": token.clipped_low, "clip_high": token.clipped_high}
     if reference_logprobs is not None:
         divergence = k3(lp, torch.where(mask, reference_logprobs.to(dtype), 0.0))
         value = value - config.kl * divergence
@@ -103,6 +98,12 @@ def policy_loss(
             value = value + config.entropy_bonus * uncertainty
         metrics["entropy"] = uncertainty
     return -(weight * value).sum(), _over_tokens(metrics, mask)
+
+
+def _check(config: ObjectiveConfig, reference_logprobs: Tensor | None, entropy: Tensor | None) -> None:
+    require((reference_logprobs is not None) or not config.kl, "reference_logprobs must be given for kl", kl=config.kl)
+    require((entropy is not None) or not config.entropy_bonus, "entropy must be given for entropy_bonus",
+            entropy_bonus=config.entropy_bonus)  # fmt: skip
 
 
 def _over_tokens(values: dict[str, Tensor], mask: Tensor) -> Metrics:

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 from llm_runs import SMALL, FirstDigit, defined_metrics, without_sft
+from safetensors.torch import load_file
 
 import llm.rollout_batch
 from fgrpo_theory.focal import group_advantage
-from llm.checkpoint import trained_parameters
+from llm.checkpoint import save_checkpoint, trained_parameters
 from llm.config import changed
 from llm.distributed import World
 from llm.metrics import Means
+from llm.models import save_model
 from llm.objectives import OBJECTIVES
 from llm.rollout_batch import PromptOrder
 from llm.sft import SupervisedTrainer, demonstration
@@ -162,6 +164,25 @@ def test_the_kl_reference_is_the_start_and_has_a_gradient_without_advantages():
     assert all(torch.equal(moved[name], p) for name, p in trained_parameters(trainer.model).items())
     # Descent leads back towards the start.
     assert sum(float((captured[name] * (moved[name] - start[name])).sum()) for name in start) > 0
+
+
+def test_with_an_adapter_the_reference_is_the_starting_adapter(tmp_path):
+    folder = save_model(tmp_path / "base", make_policy(SMALL.model, 0, torch.device("cpu")))
+    config = changed(without_sft(), {"model.source": str(folder), "model.lora_rank": 2, "objective.kl": 0.5})
+    policy = make_policy(config.model, 0, torch.device("cpu"))
+    adapter = trained_parameters(policy.model)
+    assert all("lora" in name for name in adapter)
+    with torch.no_grad():
+        for parameter in adapter.values():
+            parameter.add_(0.3)
+    # The run starts from an adapter that is not the bare model.
+    trainer = Trainer(policy, FirstDigit(), config, WORLD)
+    values = trainer.step(0)
+    assert values["kl"] == pytest.approx(0.0, abs=1e-6)
+    assert values["grad_norm"] > 1e-4
+    assert trainer.step(1)["kl"] > 0
+    checkpoint = save_checkpoint(tmp_path, 2, policy.model, trainer.optimizer, {}, keep=1)
+    assert load_file(checkpoint / "weights.safetensors").keys() == adapter.keys()
 
 
 def test_dynamic_sampling_fills_the_batch_with_active_groups():
