@@ -88,14 +88,20 @@ def run_one(arguments: argparse.Namespace) -> None:
     config = _config(arguments)
     if arguments.out is not None:
         require(not arguments.out.exists(), "out must not exist yet", out=str(arguments.out))
-    if arguments.engine == "dense":
-        from .dense import DenseEngine as Engine
-    else:
-        from .sparse import SparseEngine as Engine
-    rows = list(trajectory(Engine(config)))
+    rows = list(trajectory(_engine(arguments.engine, config)))
     if arguments.out is not None:
         print(f"fgrpo sims run: wrote {save_run(arguments.out, config, rows)}", file=sys.stderr)
     print(render([_visible(row, arguments.form) for row in rows], arguments.form, digits=4))
+
+
+def _engine(name: str, config: SimConfig) -> Any:
+    if name == "dense":
+        from .dense import DenseEngine
+
+        return DenseEngine(config)
+    from .sparse import SparseEngine
+
+    return SparseEngine(config)
 
 
 def run_sweep(arguments: argparse.Namespace) -> None:

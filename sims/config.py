@@ -155,11 +155,12 @@ def start_probabilities(config: SimConfig) -> np.ndarray:
     logits = np.array([group.logit for group in config.classes]) / config.temperature
     sizes = np.array([group.size for group in config.classes], dtype=np.float64)
     weights = np.exp(logits - logits.max())
-    return weights / (weights @ sizes)
+    return np.asarray(weights / (weights @ sizes))
 
 
 def field_help(kind: type) -> dict[str, str]:
     """The docstring under each field of a dataclass: one source for readers and for `--help`."""
-    body = ast.parse(inspect.getsource(kind).strip()).body[0].body  # type: ignore[attr-defined]
-    return {field.target.id: text.value.value for field, text in itertools.pairwise(body)
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)}  # type: ignore[union-attr, attr-defined, misc]
+    definition = ast.parse(inspect.getsource(kind).strip()).body[0]
+    assert isinstance(definition, ast.ClassDef)
+    return {ast.unparse(field.target): ast.literal_eval(text.value) for field, text in itertools.pairwise(definition.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)}

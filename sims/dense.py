@@ -76,9 +76,11 @@ class DenseEngine:
 
     def update(self) -> None:
         """Take the optimizer's step on the group drawn or injected last."""
-        require(self._counts is not None, "update needs a group: call draw or inject first", step=self.step)
+        counts = self._counts
+        if counts is None:
+            raise ValueError(f"update needs a group: call draw or inject first, got step={self.step}")
         require(self.step < self.config.steps, "update must not pass the last step", step=self.step)
-        counts, self._counts = self._counts, None
+        self._counts = None
         correct = int(counts[self.is_correct].sum())
         self._note(counts, correct)
         self.logits.grad = surrogate_gradient(self.policy(), counts, self.is_correct, self.config)

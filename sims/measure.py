@@ -20,8 +20,8 @@ def measure(probability: np.ndarray, size: np.ndarray, is_correct: np.ndarray, s
     """One pass over the entries of a `Snapshot` (its first five fields).
 
     Returns Q_pos; sum of min(p, start) and sum of start over correct actions (M_ret is their quotient, eq. 26); number of
-    correct actions above their start, and of all; largest loss of one, and largest loss relative to its start (0 without a loss); entropy in
-    nats; Q_u,pos; P_neg; X.
+    correct actions above their start, and of all; largest loss of one, and largest loss relative to its start (0 without
+    a loss); entropy in nats; Q_u,pos; P_neg; X.
     """
     q_pos, kept, mass, above, many, drop, relative = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     entropy, q_u_pos, p_neg, correct = 0.0, 0.0, 0.0, 0.0

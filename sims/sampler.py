@@ -98,7 +98,7 @@ def find_slot(lane_start: np.ndarray, prefix: np.ndarray, block: np.uint64, poin
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def touch(state: State, c: int) -> int:
+def touch(state: State, c: int) -> np.int64:
     """Give the next untouched action of class `c` a slot that starts as its representative; returns the slot."""
     slot = state.class_start[c] + state.class_used[c]
     if state.labels_left[c] > 0:
@@ -110,7 +110,7 @@ def touch(state: State, c: int) -> int:
             state.marks[slot] = state.label_marks[c, label]
     state.class_used[c] += 1
     fill_slot(state, c, slot)
-    return slot
+    return np.int64(slot)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -124,7 +124,7 @@ def fill_slot(state: State, c: int, slot: int) -> None:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_untouched(state: State, used: np.ndarray, c: int) -> int:
+def draw_untouched(state: State, used: np.ndarray, c: int) -> np.int64:
     """The slot of a uniform action of untouched class `c`, as the class was at the start of this step (`used`).
 
     Its first places went to actions touched since. The place must be a fresh random number: points come in rising order,
@@ -132,7 +132,7 @@ def draw_untouched(state: State, used: np.ndarray, c: int) -> int:
     """
     place = np.int64(next_uniform(state.rng) * (state.class_size[c] - used[c]))
     if place < state.class_used[c] - used[c]:
-        return state.class_start[c] + used[c] + place
+        return np.int64(state.class_start[c] + used[c] + place)
     return touch(state, c)
 
 
@@ -143,12 +143,12 @@ def slot_order(slot: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def find_place(slots: Slots, low: int, bits: int, point: float) -> int:
+def find_place(slots: Slots, low: int, bits: int, point: float) -> np.int64:
     """Place, in the order of sampling, of the slot at `point` (the last place of all beyond the last block)."""
     index = find_edge(slots.edge, np.uint64(low), bits, point)
     block = index - np.uint64(slots.classes)
     if block >= np.uint64(slots.blocks):
-        return slots.blocks * BLOCK - 1
+        return np.int64(slots.blocks * BLOCK - 1)
     return np.int64(slot_order(find_slot(slots.lane, slots.prefix, block, point - slots.edge[index - _ONE])))
 
 
@@ -180,15 +180,15 @@ def draw_by_count(slots: Slots, first: int, last: int, words: np.ndarray, span: 
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_rare(state: State, used: np.ndarray, low: int, bits: int, point: float) -> int:
+def draw_rare(state: State, used: np.ndarray, low: int, bits: int, point: float) -> np.int64:
     """The slot at `point`, whichever it is: an untouched class, or -1 where rounding put it beside the slots in use."""
-    index, classes = np.int64(find_edge(state.edge, np.uint64(low), bits, point)), state.class_size.size
+    index, classes = int(find_edge(state.edge, np.uint64(low), bits, point)), state.class_size.size
     if index < classes:
         return draw_untouched(state, used, index)
     if index - classes >= state.mass.size:
-        return -1
+        return np.int64(-1)
     slot = np.int64(find_slot(state.lane, state.prefix, np.uint64(index - classes), point - state.edge[index - 1]))
-    return slot if state.weight[slot] > 0.0 else -1
+    return slot if state.weight[slot] > 0.0 else np.int64(-1)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

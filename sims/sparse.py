@@ -107,7 +107,8 @@ class SparseEngine:
 
     def update(self) -> None:
         """Take the optimizer's step on the group drawn or injected last."""
-        require(self._hits is not None, "update needs a group: call draw or inject first", step=self.step)
+        if self._hits is None:
+            raise ValueError(f"update needs a group: call draw or inject first, got step={self.step}")
         require(self.step < self.config.steps, "update must not pass the last step", step=self.step)
         apply(self.state, self.rule, self._hits)
         self._hits = None
@@ -151,7 +152,7 @@ class SparseEngine:
         touched = self._slot_of >= 0
         weights = state.class_weight[kinds]
         weights[touched] = state.weight[self._slot_of[touched]]
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
 
 def build_rule(config: SimConfig) -> Rule:

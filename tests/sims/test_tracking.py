@@ -57,7 +57,8 @@ def test_both_engines_report_the_same_rows_for_the_same_groups(surrogate):
     config = dataclasses.replace(MIXED, surrogate=surrogate, centre_rewards=surrogate == "ratio", gamma=1.0)
     random = np.random.default_rng(2)
     groups = [random.integers(0, config.actions, config.group_size) for _ in range(config.steps + 1)]
-    for left, right in zip(*(_replay(kind(config), groups) for kind in (SparseEngine, lambda c: DenseEngine(c, "cpu"))), strict=True):
+    for left, right in zip(*(_replay(engine, groups) for engine in (SparseEngine(config), DenseEngine(config, "cpu"))),
+                           strict=True):
         # The dense engine has an entry for every action, so it passes the limit of the drift earlier.
         shared = {name for name in left if left[name] is not None and right[name] is not None}
         assert len(shared) >= len(left) - 4
