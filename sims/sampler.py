@@ -153,7 +153,7 @@ def find_place(slots: Slots, low: int, bits: int, point: float) -> np.int64:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_by_count(slots: Slots, first: int, last: int, words: np.ndarray, span: tuple[float, float], hits: int
+def draw_by_count(slots: Slots, first: np.int64, last: np.int64, words: np.ndarray, span: tuple[float, float], hits: int
                   ) -> tuple[int, int]:
     """As `draw_touched`, for a range that covers the places first ... last only: each slot counts the points below its end.
 
@@ -256,7 +256,7 @@ def draw(state: State, group_size: int) -> int:
         bucket_bits += 1
     wanted, width = bucket_counts(state.rng, group_size, bucket_bits), total / (1 << bucket_bits)
     words = np.empty(wanted.max(), dtype=np.uint64)
-    hits, low, high, last = 0, 0, 0, -1
+    hits, low, high, last = 0, 0, 0, np.int64(-1)
     for bucket in range(wanted.size):
         span, chosen = (bucket * width, width), words[: wanted[bucket]]
         low, high, bits = window(edge, low, high, span[0], span[0] + width)
