@@ -73,7 +73,8 @@ def _population(n: float, alpha: float, beta: float, fraction: float) -> float:
         )
         right = (1 - fraction) * mu
         outside = right + wrong
-        log_outside = np.where(mu < 0.5, np.log1p(-fraction * mu), np.log(outside))
+        # Multiplied by N, so relative accuracy counts: `outside` is good enough only where it is far from 1.
+        log_outside = np.where(fraction * mu < 0.5, np.log1p(-fraction * mu), np.log(outside))
         return density + n * log_outside + _log_activity(np.full_like(u, n), np.minimum(right, wrong) / outside)
 
     return float(_integral(log_integrand) / np.exp(_log_normaliser(alpha, beta)))
