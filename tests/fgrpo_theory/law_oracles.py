@@ -72,8 +72,14 @@ def conditional(n: float, mu: float, tau: float) -> Iterator[mpf]:
 
 
 def population(n: float, alpha: float, beta: float, fraction: float) -> Iterator[mpf]:
-    """X = j of N correct is beta-binomial, and each correct rollout is outside E with chance 1 - r."""
+    """X = j of N correct is beta-binomial, and each correct rollout is outside E with chance 1 - r.
+
+    Past N = 300 the closed form instead: E[(1 - r mu)^N] as its binomial series, less the two inactive chances.
+    """
     size, a, b, kept = int(n), mpf(alpha), mpf(beta), 1 - mpf(fraction)
+    if size > 300 and size * fraction < 100:
+        yield population_series(size, a, b, mpf(fraction))
+        return
     weight = mpmath.fprod((b + i) / (a + b + i) for i in range(size))
     total = mpf(0)
     for j in range(1, size):
@@ -82,8 +88,23 @@ def population(n: float, alpha: float, beta: float, fraction: float) -> Iterator
     yield total
 
 
+def population_series(size: int, a: mpf, b: mpf, fraction: mpf) -> mpf:
+    """2F1(-N, a; a + b; r) - (1 - r)^N B(a + N, b) / B(a, b) - B(a, b + N) / B(a, b); terms up to exp(N r) cancel."""
+    with mpmath.workdps(mpmath.mp.dps + 40 + int(size * fraction)):
+        term, total, j = mpf(1), mpf(1), 0
+        while j < size and (j < size * fraction or abs(term) > mpf(10) ** -(mpmath.mp.dps - 10)):
+            term *= -(size - j) * (a + j) / (a + b + j) * fraction / (j + 1)
+            total, j = total + term, j + 1
+        unsolved = [mpmath.loggamma(x + size) - mpmath.loggamma(x) for x in (a, b, a + b)]
+        solved_chance, failed_chance = (mpmath.exp(x - unsolved[2]) for x in unsolved[:2])
+        return total - (1 - fraction) ** size * solved_chance - failed_chance
+
+
 def _population(rng: np.random.Generator) -> Row:
     fraction = min(1.0, spread_probability(rng, 1e-9))
+    if rng.random() < 0.4:
+        n = float(round(log_spread(rng, 301, 1e12)))
+        return n, log_spread(rng, 1e-3, 1e5), log_spread(rng, 1e-3, 1e5), log_spread(rng, 1e-3, 60) / n
     return float(round(log_spread(rng, 1, 300))), log_spread(rng, 1e-6, 1e8), log_spread(rng, 1e-6, 1e8), fraction
 
 
@@ -211,6 +232,8 @@ ORACLES = [
             (2.0, 1e-6, 1e8, 0.5),
             (2.0, 1e8, 1e-6, 0.5),
             (2000.0, 1.0, 1e8, 1e-9),
+            (1e9, 0.3, 4.0, 1e-9),
+            (1e12, 0.5, 0.5, 1e-11),
         ),
         default=150,
     ),

@@ -87,7 +87,7 @@ def relative_error(value: float, truth: mpf | tuple[mpf, mpf]) -> float:
     Of a truth that is a sum with terms of both signs, given with the sum of their sizes, the error is relative to that.
     """
     if isinstance(truth, tuple):
-        return float(abs(mpf(value) - truth[0]) / truth[1]) if truth[1] else relative_error(value, truth[0])
+        return float(abs(mpf(value) - truth[0]) / max(truth[1], mpf(SMALLEST_NORMAL)))
     if not mpmath.isfinite(truth) or truth == 0:
         return 0.0 if (np.isnan(value) if mpmath.isnan(truth) else value == truth) else float("inf")
     return float(abs(mpf(value) - truth) / max(abs(truth), mpf(SMALLEST_NORMAL)))

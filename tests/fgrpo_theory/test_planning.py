@@ -36,9 +36,9 @@ def miss_mp(n: int, mu: float, tau: float) -> mpf:
 
 
 def small_cases() -> list[tuple[float, float]]:
-    """80 policies whose group sizes of interest lie below 60."""
+    """Some 45 policies whose group sizes of interest lie below 60."""
     rng = np.random.default_rng(3)
-    pairs = [(mu := float(rng.uniform(0.15, 0.99)), mu * float(rng.uniform(0.3, 0.99))) for _ in range(40)]
+    pairs = [(mu := float(rng.uniform(0.15, 0.99)), mu * float(rng.uniform(0.3, 0.99))) for _ in range(20)]
     return [*pairs, *((i / 16, j / 16) for i in range(6, 16, 2) for j in range(3, i, 2))]
 
 
@@ -99,7 +99,7 @@ def test_answers_at_the_ends_of_the_domain(mu: float, tau: float) -> None:
 
 def test_answers_on_a_log_spread_grid() -> None:
     rng = np.random.default_rng(4)
-    for _ in range(200):
+    for _ in range(100):
         mu = spread_probability(rng)
         tau = mu * spread_probability(rng, 1e-9)
         if 1e-15 <= tau < mu < 1:

@@ -92,7 +92,7 @@ def test_exact_zeros_and_shapes() -> None:
     assert table[1, 0] == population_tail_miss_probability(8, 2.0, 3.0, 0.1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(2, 10**9), st.floats(0.05, 20), st.floats(0.05, 20), st.floats(1e-6, 0.5))
 def test_bounds_and_monotonicity(n: int, alpha: float, beta: float, fraction: float) -> None:
     values = population_tail_miss_probability(n, alpha, beta, np.array([fraction, 1.5 * fraction, 2 * fraction]))
