@@ -21,7 +21,7 @@ from math import comb, gcd
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import betaincinv
 
 from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require, together
 from .hypergeometric import hypergeometric_weights
@@ -139,8 +139,8 @@ def subsampling_test_monte_carlo(
     # Sums of equal terms in another order differ in their last digits; that is a tie.
     hits = min(int(np.sum(differences <= _TIE)), int(np.sum(differences >= -_TIE)))
     tail = _MONTE_CARLO_CONFIDENCE / 2
-    low = float(stats.beta.ppf(tail, hits, draws - hits + 1)) if hits else 0.0
-    high = float(stats.beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
+    low = float(betaincinv(hits, draws - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, draws - hits, 1 - tail)) if hits < draws else 1.0
     edges = np.quantile(differences, [level / 2, 1 - level / 2], method="inverted_cdf").tolist()
     return _verdict(
         plan, min(1.0, 2 * hits / draws), (min(1.0, 2 * low), min(1.0, 2 * high)), (edges[0], edges[1]), "monte-carlo"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -24,8 +25,12 @@ def config_hash(config: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+@functools.cache
 def commit() -> str:
-    """The commit of the checkout that this code runs from ("+" appended if it has changes), or "unknown"."""
+    """The commit of the checkout that this code runs from ("+" appended if it has changes), or "unknown".
+
+    Asked of git once a process: that is the code which runs, and a sweep writes hundreds of records.
+    """
     here = Path(__file__).resolve().parent
     try:
         head = _git(here, "rev-parse", "--short=12", "HEAD")
