@@ -238,7 +238,7 @@ def test_the_commit_is_that_of_the_checkout_wherever_one_stands(
 
 def test_without_git_the_commit_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert commit() == "unknown"
+    assert commit.__wrapped__() == "unknown"
 
 
 ROWS = [{"N": 8, "name": "a", "x": 1 / 3, "y": None}, {"N": 1000000, "name": "long", "x": np.float64(1e-20), "y": True}]
