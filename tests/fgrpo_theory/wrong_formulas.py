@@ -48,6 +48,11 @@ def _without_conditioning(p: Any, m: Any, c: Any, n: int, k: int) -> tuple[mpf, 
     return tuple(mpmath.fsum(x.size * x.p * (1 - (1 - x.p) ** draws) for x in side) for side, draws in sides)
 
 
+def _common_fraction(n: float, a: float, b: float, r: float) -> tuple[mpf, ...]:
+    """1 - r in place of r, where the sum over X is short enough."""
+    return tuple(right.population(n, a, b, 1 - mpf(r) if n <= 2000 else r))
+
+
 def _magnitudes(change: Callable[..., tuple[mpf, mpf]]) -> Callable[..., tuple[mpf, mpf]]:
     """A change to the true (A+, |A-|) and to g."""
     return lambda n, k, gamma, ddof, eps, gap: change(
@@ -124,7 +129,7 @@ WRONG = [
     Wrong(
         "population_tail_miss_probability",
         "1 - r for r",
-        lambda n, a, b, r: tuple(right.population(n, a, b, 1 - mpf(r))),
+        _common_fraction,
     ),
     Wrong("advantage_magnitudes", "A+ and A- exchanged", lambda m, g: tuple(right.magnitudes(m, g))[::-1]),
     Wrong("advantage_magnitudes", "variance for std", _one(lambda m, g: (1 - m) ** g / m)),
