@@ -61,7 +61,11 @@ def make_policy(config: ModelConfig, seed: int, device: torch.device) -> Languag
         lora = LoraSettings(config.lora_rank, config.lora_alpha) if config.lora_rank else None
         policy = load_model(resolve_source(config.source), dtype=dtype, device=str(device), lora=lora)
     if config.gradient_checkpointing:
-        unwrap(policy.model).activation_checkpointing_enable()
+        model = unwrap(policy.model)
+        # transformers has two names for it: older releases lack the first, newer ones deprecate the second.
+        newer = hasattr(model, "activation_checkpointing_enable")
+        enable = model.activation_checkpointing_enable if newer else model.gradient_checkpointing_enable
+        enable({"use_reentrant": False})
     return policy
 
 
