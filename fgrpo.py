@@ -82,7 +82,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `fgrpo reproduce`."""
-    parser.add_argument("--out", default="results", metavar="FOLDER", help="where results, figures and the report go (results)")
+    parser.add_argument(
+        "--out", default="results", metavar="FOLDER", help="where results, figures and the report go (results)"
+    )
     parser.set_defaults(run=run_reproduce)
 
 

@@ -69,24 +69,41 @@ def peak_gib() -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small part of the grid; no limit is judged")
-    parser.add_argument("--workers", type=int, default=2, help="sweep processes, and torch threads of the reference (2)")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="sweep processes, and torch threads of the reference (2)"
+    )
     arguments = parser.parse_args()
     grid = SWEEPS["paper"]
     if arguments.quick:
         arguments.workers = 1
-        grid = dataclasses.replace(grid, base=dataclasses.replace(PAPER, steps=100), group_sizes=grid.group_sizes[1::3],
-                                   gammas=(0.0,), seeds=(0,))
+        grid = dataclasses.replace(
+            grid,
+            base=dataclasses.replace(PAPER, steps=100),
+            group_sizes=grid.group_sizes[1::3],
+            gammas=(0.0,),
+            seeds=(0,),
+        )
     runs = list(grid.runs())
     fast = time_sweep(grid, arguments.workers)
     memory = peak_gib()
     slow = time_dense(runs, arguments.workers)
     draws, updates, bound = bound_seconds(runs, arguments.workers)
-    print(render([
-        {"what": "runs", "value": len(runs)}, {"what": "sweep, s", "value": fast}, {"what": "dense torch, s", "value": slow},
-        {"what": "ratio", "value": slow / fast}, {"what": "peak memory (parent + largest worker), GiB", "value": memory},
-        {"what": "draws", "value": draws}, {"what": "updates, all touched", "value": updates},
-        {"what": "bound, s", "value": bound}, {"what": "sweep / bound", "value": fast / bound},
-    ], digits=4))
+    print(
+        render(
+            [
+                {"what": "runs", "value": len(runs)},
+                {"what": "sweep, s", "value": fast},
+                {"what": "dense torch, s", "value": slow},
+                {"what": "ratio", "value": slow / fast},
+                {"what": "peak memory (parent + largest worker), GiB", "value": memory},
+                {"what": "draws", "value": draws},
+                {"what": "updates, all touched", "value": updates},
+                {"what": "bound, s", "value": bound},
+                {"what": "sweep / bound", "value": fast / bound},
+            ],
+            digits=4,
+        )
+    )
     met = fast <= LIMIT_SECONDS and slow / fast >= LIMIT_RATIO and memory < LIMIT_GIB
     return 0 if arguments.quick or met else 1
 

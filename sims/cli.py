@@ -19,8 +19,17 @@ from .presets import SIMULATIONS, SWEEPS, SweepConfig
 
 # Fields of SimConfig with an option of their own: one number or word each.
 _NUMBERS = {
-    "group_size": int, "gamma": float, "learning_rate": float, "eps": float, "weight_decay": float, "reward_correct": float,
-    "reward_wrong": float, "temperature": float, "steps": int, "record_every": int, "seed": int,
+    "group_size": int,
+    "gamma": float,
+    "learning_rate": float,
+    "eps": float,
+    "weight_decay": float,
+    "reward_correct": float,
+    "reward_wrong": float,
+    "temperature": float,
+    "steps": int,
+    "record_every": int,
+    "seed": int,
 }
 
 
@@ -36,11 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "run", help="one simulation; prints its trajectory",
+        "run",
+        help="one simulation; prints its trajectory",
         description="Runs one categorical policy and prints a row every --record-every steps. Options change the preset. "
         "Example: fgrpo sims run --preset paper --group-size 256 --gamma 1",
     )
-    parser.add_argument("--preset", choices=sorted(SIMULATIONS), default="paper", help="start from this simulation (paper)")
+    parser.add_argument(
+        "--preset", choices=sorted(SIMULATIONS), default="paper", help="start from this simulation (paper)"
+    )
     described = field_help(SimConfig)
     for name, kind in _NUMBERS.items():
         parser.add_argument(_flag(name), type=kind, metavar="N" if kind is int else "X", help=described[name])
@@ -48,12 +60,26 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--optimizer", choices=OPTIMIZERS, help=described["optimizer"])
     parser.add_argument("--betas", type=float, nargs=2, metavar=("B1", "B2"), help=described["betas"])
     parser.add_argument("--raw-rewards", action="store_true", help="do not subtract the batch mean from the rewards")
-    parser.add_argument("--classes", type=_action_class, nargs="+", metavar="LOGIT:SIZE:KIND",
-                        help="classes of start logits, KIND correct or wrong, e.g. 3:100:correct 0:900:wrong")
-    parser.add_argument("--subsets", type=_subset, nargs="*", metavar="NAME:CLASS:SIZE",
-                        help="watch the tail miss of the first SIZE actions of class number CLASS (from 0)")
-    parser.add_argument("--engine", choices=("sparse", "dense"), default="sparse",
-                        help="sparse: fast and exact; dense: the torch reference, on cuda where there is one (sparse)")
+    parser.add_argument(
+        "--classes",
+        type=_action_class,
+        nargs="+",
+        metavar="LOGIT:SIZE:KIND",
+        help="classes of start logits, KIND correct or wrong, e.g. 3:100:correct 0:900:wrong",
+    )
+    parser.add_argument(
+        "--subsets",
+        type=_subset,
+        nargs="*",
+        metavar="NAME:CLASS:SIZE",
+        help="watch the tail miss of the first SIZE actions of class number CLASS (from 0)",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("sparse", "dense"),
+        default="sparse",
+        help="sparse: fast and exact; dense: the torch reference, on cuda where there is one (sparse)",
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="also keep the run, as a run folder")
     _add_form(parser)
     parser.set_defaults(run=run_one)
@@ -61,7 +87,8 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "sweep", help="a grid of simulations over N, gamma and seeds; resumable",
+        "sweep",
+        help="a grid of simulations over N, gamma and seeds; resumable",
         description="Computes every run of a preset that OUT lacks, then writes OUT/sweep.parquet (last rows) and "
         "OUT/trajectories.parquet. Stop it as you like; the same command goes on from there. "
         "Example: fgrpo sims sweep --preset paper (figure 2, 136 runs)",
@@ -73,9 +100,16 @@ def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="replace the preset's seeds")
     parser.add_argument("--surrogates", choices=SURROGATES, nargs="+", help="replace the preset's surrogates")
     parser.add_argument("--steps", type=int, metavar="N", help="replace the preset's number of updates")
-    parser.add_argument("--workers", type=int, default=_cores(), metavar="N", help=f"processes, or cores of --ray ({_cores()})")
-    parser.add_argument("--ray", nargs="?", const="", metavar="ADDRESS",
-                        help="compute on the Ray cluster at ADDRESS, or on a local Ray without one")
+    parser.add_argument(
+        "--workers", type=int, default=_cores(), metavar="N", help=f"processes, or cores of --ray ({_cores()})"
+    )
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="compute on the Ray cluster at ADDRESS, or on a local Ray without one",
+    )
     _add_form(parser)
     parser.set_defaults(run=run_sweep)
 
@@ -123,10 +157,25 @@ def run_sweep(arguments: argparse.Namespace) -> None:
 
 def _visible(row: dict[str, Any], form: str) -> dict[str, Any]:
     """For people the values of figure 2 and a few more; for programs everything."""
-    shown = ("surrogate", "group_size", "gamma", "seed", "step", "Q_pos", "M_ret", "Q_u_pos", "worst_drop_relative", "entropy",
-             "S_R", "active_share")
-    return {name: row[name] for name in shown if name in row} if form == "table" else {
-        name: None if value != value else value for name, value in row.items()}
+    shown = (
+        "surrogate",
+        "group_size",
+        "gamma",
+        "seed",
+        "step",
+        "Q_pos",
+        "M_ret",
+        "Q_u_pos",
+        "worst_drop_relative",
+        "entropy",
+        "S_R",
+        "active_share",
+    )
+    return (
+        {name: row[name] for name in shown if name in row}
+        if form == "table"
+        else {name: None if value != value else value for name, value in row.items()}
+    )
 
 
 def _config(arguments: argparse.Namespace) -> SimConfig:
@@ -147,7 +196,9 @@ def _config(arguments: argparse.Namespace) -> SimConfig:
 def _grid(arguments: argparse.Namespace) -> SweepConfig:
     grid = SWEEPS[arguments.preset]
     names = ("group_sizes", "gammas", "seeds", "surrogates")
-    changes: dict[str, Any] = {name: tuple(dict.fromkeys(values)) for name in names if (values := getattr(arguments, name))}
+    changes: dict[str, Any] = {
+        name: tuple(dict.fromkeys(values)) for name in names if (values := getattr(arguments, name))
+    }
     if arguments.steps is not None:
         changes["base"] = dataclasses.replace(grid.base, steps=arguments.steps)
     return dataclasses.replace(grid, **changes)

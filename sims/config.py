@@ -118,15 +118,25 @@ class SimConfig:
         require(betas.shape == (2,), "betas must be two numbers", betas=self.betas)
         require((betas >= 0) & (betas < 1), "betas must lie in [0, 1)", betas=betas)
         right, wrong = as_float("reward_correct", self.reward_correct), as_float("reward_wrong", self.reward_wrong)
-        require((right > wrong) & np.isfinite(right) & np.isfinite(wrong),
-                "reward_correct must be above reward_wrong, both finite", reward_correct=right, reward_wrong=wrong)
+        require(
+            (right > wrong) & np.isfinite(right) & np.isfinite(wrong),
+            "reward_correct must be above reward_wrong, both finite",
+            reward_correct=right,
+            reward_wrong=wrong,
+        )
 
     def _check_subsets(self) -> None:
-        require(len({subset.name for subset in self.subsets}) == len(self.subsets) <= 8,
-                "subsets must be at most 8, with distinct names", subsets=[subset.name for subset in self.subsets])
+        require(
+            len({subset.name for subset in self.subsets}) == len(self.subsets) <= 8,
+            "subsets must be at most 8, with distinct names",
+            subsets=[subset.name for subset in self.subsets],
+        )
         for subset in self.subsets:
-            require(0 <= subset.class_index < len(self.classes), "class_index must name one of the classes",
-                    class_index=subset.class_index)
+            require(
+                0 <= subset.class_index < len(self.classes),
+                "class_index must name one of the classes",
+                class_index=subset.class_index,
+            )
             group = self.classes[subset.class_index]
             require(group.is_correct, "a subset must lie in a class of correct actions", subset=subset.name)
             require(1 <= subset.size <= group.size, f"size must lie in 1..{group.size}", size=subset.size)
@@ -162,5 +172,8 @@ def field_help(kind: type) -> dict[str, str]:
     """The docstring under each field of a dataclass: one source for readers and for `--help`."""
     definition = ast.parse(inspect.getsource(kind).strip()).body[0]
     assert isinstance(definition, ast.ClassDef)
-    return {ast.unparse(field.target): ast.literal_eval(text.value) for field, text in itertools.pairwise(definition.body)
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)}
+    return {
+        ast.unparse(field.target): ast.literal_eval(text.value)
+        for field, text in itertools.pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }

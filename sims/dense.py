@@ -96,8 +96,12 @@ class DenseEngine:
         """Policy and counts of the group drawn for the next update; every action is its own entry."""
         drawn = np.zeros(self.config.actions, dtype=np.int64) if self._counts is None else self._counts.cpu().numpy()
         return Snapshot(
-            probability=self.probabilities(), size=np.ones(self.config.actions, dtype=np.int64),
-            is_correct=self.is_correct.cpu().numpy(), start=self._start, counts=drawn, marks=self._marks,
+            probability=self.probabilities(),
+            size=np.ones(self.config.actions, dtype=np.int64),
+            is_correct=self.is_correct.cpu().numpy(),
+            start=self._start,
+            counts=drawn,
+            marks=self._marks,
         )
 
     def probabilities(self) -> np.ndarray:
@@ -138,8 +142,14 @@ def build_optimizer(logits: torch.Tensor, config: SimConfig) -> torch.optim.Opti
     if config.optimizer == "sgd":
         return torch.optim.SGD([logits], lr=config.learning_rate, weight_decay=config.weight_decay, maximize=True)
     kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-    return kind([logits], lr=config.learning_rate, betas=config.betas, eps=config.eps, weight_decay=config.weight_decay,
-                maximize=True)
+    return kind(
+        [logits],
+        lr=config.learning_rate,
+        betas=config.betas,
+        eps=config.eps,
+        weight_decay=config.weight_decay,
+        maximize=True,
+    )
 
 
 def _marks(config: SimConfig) -> np.ndarray:

@@ -87,7 +87,9 @@ def apply_lazy(state: State, rule: Rule, hits: int, correct: int) -> None:
     step, age = state.clock[0], state.clock[0] - state.clock[1]
     decay1, decay2 = rule.beta1**age, rule.beta2**age
     scale = rule.focal[correct] / (rule.group_size * rule.temperature)
-    gather_lazy(state, hits, scale, step_rewards(rule, correct), ((1.0 - rule.beta1) / decay1, (1.0 - rule.beta2) / decay2))
+    gather_lazy(
+        state, hits, scale, step_rewards(rule, correct), ((1.0 - rule.beta1) / decay1, (1.0 - rule.beta2) / decay2)
+    )
     spread = math.sqrt((1.0 - rule.beta2**step) / decay2)
     rate = rule.learning_rate / rule.temperature * decay1 / (1.0 - rule.beta1**step) * spread
     for c in range(state.class_size.size):
@@ -98,7 +100,9 @@ def apply_lazy(state: State, rule: Rule, hits: int, correct: int) -> None:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def gather_lazy(state: State, hits: int, scale: float, rewards: tuple[float, float], gains: tuple[float, float]) -> None:
+def gather_lazy(
+    state: State, hits: int, scale: float, rewards: tuple[float, float], gains: tuple[float, float]
+) -> None:
     """Add the gradients of the drawn actions to their scaled moments, and wake their blocks."""
     listed, counts, first, second = state.hits, state.counts, state.first, state.second
     is_correct, awake = state.is_correct, state.awake
@@ -150,8 +154,9 @@ def rescale_lazy(state: State, decay1: float, root_decay2: float) -> None:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def optimizer_step(rule: Rule, step: int, gradient: float, logit: float, first: float, second: float
-                   ) -> tuple[float, float, float]:
+def optimizer_step(
+    rule: Rule, step: int, gradient: float, logit: float, first: float, second: float
+) -> tuple[float, float, float]:
     """(logit, first, second) after one step of torch's Adam, AdamW or SGD with maximize=True."""
     descent = -gradient
     if rule.optimizer == ADAMW:
@@ -191,11 +196,13 @@ def apply_full(state: State, rule: Rule, hits: int, correct: int) -> None:
             gradient = scale * (state.counts[slot] * reward * own - p * baseline)
             state.counts[slot] = 0
             state.logit[slot], state.first[slot], state.second[slot] = optimizer_step(
-                rule, state.clock[0], gradient, state.logit[slot], state.first[slot], state.second[slot])
+                rule, state.clock[0], gradient, state.logit[slot], state.first[slot], state.second[slot]
+            )
             state.weight[slot] = math.exp(state.logit[slot] / rule.temperature - state.shift[0])
         gradient = -scale * baseline * state.class_weight[c] / total
         state.class_logit[c], state.class_first[c], state.class_second[c] = optimizer_step(
-            rule, state.clock[0], gradient, state.class_logit[c], state.class_first[c], state.class_second[c])
+            rule, state.clock[0], gradient, state.class_logit[c], state.class_first[c], state.class_second[c]
+        )
         state.class_weight[c] = math.exp(state.class_logit[c] / rule.temperature - state.shift[0])
         for block in range(start // BLOCK, (start + state.class_used[c] + BLOCK - 1) // BLOCK):
             refresh_block(state.weight, state.prefix, state.lane, state.mass, block)

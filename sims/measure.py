@@ -15,8 +15,9 @@ RISE = 1.0 + 1e-12
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def measure(probability: np.ndarray, size: np.ndarray, is_correct: np.ndarray, start: np.ndarray, counts: np.ndarray
-             ) -> tuple[float, float, float, float, float, float, float, float, float, float, float]:
+def measure(
+    probability: np.ndarray, size: np.ndarray, is_correct: np.ndarray, start: np.ndarray, counts: np.ndarray
+) -> tuple[float, float, float, float, float, float, float, float, float, float, float]:
     """One pass over the entries of a `Snapshot` (its first five fields).
 
     Returns Q_pos; sum of min(p, start) and sum of start over correct actions (M_ret is their quotient, eq. 26); number of

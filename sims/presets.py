@@ -20,7 +20,9 @@ PAPER = SimConfig(
 )
 SMOKE = SimConfig(
     classes=(ActionClass(3.0, 1, True), ActionClass(1.0, 99, True), ActionClass(0.0, 900, False)),
-    steps=60, record_every=20, subsets=(Subset("anchor", 0, 1), Subset("leaves10", 1, 10)),
+    steps=60,
+    record_every=20,
+    subsets=(Subset("anchor", 0, 1), Subset("leaves10", 1, 10)),
 )
 SIMULATIONS = {"paper": PAPER, "smoke": SMOKE}
 
@@ -53,8 +55,9 @@ SWEEPS = {
     # The same policy, few and short runs: a look at the whole path in seconds.
     "smoke": SweepConfig(SMOKE, group_sizes=(2, 16, 128), seeds=(0, 1)),
     # Which surrogate gives figure 2: an N on each side of the zone and one inside.
-    "surrogates": SweepConfig(PAPER, group_sizes=(2, 256, 131072), gammas=(0.0,), seeds=(0, 1),
-                              surrogates=("ratio", "probability")),
+    "surrogates": SweepConfig(
+        PAPER, group_sizes=(2, 256, 131072), gammas=(0.0,), seeds=(0, 1), surrogates=("ratio", "probability")
+    ),
     # Retained mass against gamma, inside the zone.
     "gammas": SweepConfig(PAPER, group_sizes=(256, 2048, 8192), gammas=(0.0, 0.25, 0.5, 1.0, 2.0, 4.0), seeds=(0, 1)),
 }

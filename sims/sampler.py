@@ -153,13 +153,21 @@ def find_place(slots: Slots, low: int, bits: int, point: float) -> np.int64:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_by_count(slots: Slots, first: np.int64, last: np.int64, words: np.ndarray, span: tuple[float, float], hits: int
-                  ) -> tuple[int, int]:
+def draw_by_count(
+    slots: Slots, first: np.int64, last: np.int64, words: np.ndarray, span: tuple[float, float], hits: int
+) -> tuple[int, int]:
     """As `draw_touched`, for a range that covers the places first ... last only: each slot counts the points below its end.
 
     A compare-and-add over all points is one vector operation for four of them, and nothing has to be predicted.
     """
-    edge, lane, prefix, weight, listed, counts = slots.edge, slots.lane, slots.prefix, slots.weight, slots.hits, slots.counts
+    edge, lane, prefix, weight, listed, counts = (
+        slots.edge,
+        slots.lane,
+        slots.prefix,
+        slots.weight,
+        slots.hits,
+        slots.counts,
+    )
     before, scale, classes = 0, 1.0 / (span[1] * TO_UNIT), np.uint64(slots.classes)
     for k in range(words.size):
         words[k] >>= _S11
@@ -192,8 +200,9 @@ def draw_rare(state: State, used: np.ndarray, low: int, bits: int, point: float)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_touched(slots: Slots, low: int, bits: int, words: np.ndarray, span: tuple[float, float], hits: int
-                 ) -> tuple[int, int]:
+def draw_touched(
+    slots: Slots, low: int, bits: int, words: np.ndarray, span: tuple[float, float], hits: int
+) -> tuple[int, int]:
     """Draw one slot a word at uniform points of [span[0], span[0] + span[1]), which the 2^bits edges from `low` on cover.
 
     Fills counts and hits from place `hits` on. Points that hit no slot in use are left as the first words, which the
@@ -233,8 +242,9 @@ def window(edge: np.ndarray, low: int, high: int, start: float, end: float) -> t
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_rest(state: State, used: np.ndarray, low: int, bits: int, points: np.ndarray, span: tuple[float, float],
-              hits: int) -> int:
+def draw_rest(
+    state: State, used: np.ndarray, low: int, bits: int, points: np.ndarray, span: tuple[float, float], hits: int
+) -> int:
     """Settle the words that `draw_touched` has left; returns the new number of hits."""
     for k in range(points.size):
         slot = draw_rare(state, used, low, bits, span[0] + np.int64(points[k] >> _S11) * (span[1] * TO_UNIT))

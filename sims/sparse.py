@@ -37,8 +37,12 @@ def lazy_applies(config: SimConfig) -> bool:
         return False
     correction = max(1.0, math.sqrt(1.0 - beta2) / (1.0 - beta1))
     longest = correction * (1.0 - beta1) / math.sqrt((1.0 - beta2) * (1.0 - beta1 * beta1 / beta2))
-    return (config.surrogate == "ratio" and config.centre_rewards and config.weight_decay == 0.0
-            and longest * config.learning_rate / config.temperature <= SERIES_REACH)
+    return (
+        config.surrogate == "ratio"
+        and config.centre_rewards
+        and config.weight_decay == 0.0
+        and longest * config.learning_rate / config.temperature <= SERIES_REACH
+    )
 
 
 class SparseEngine:
@@ -138,9 +142,11 @@ class SparseEngine:
 
         none = np.zeros_like(state.class_used)
         return Snapshot(
-            probability=joined(state.class_weight, state.weight) / total, is_correct=spread(state.class_correct),
+            probability=joined(state.class_weight, state.weight) / total,
+            is_correct=spread(state.class_correct),
             size=np.repeat(np.concatenate([state.class_size - state.class_used, none + 1]), many),
-            start=spread(self._start), counts=joined(none, state.counts).astype(np.int64),
+            start=spread(self._start),
+            counts=joined(none, state.counts).astype(np.int64),
             marks=joined(none.astype(np.uint8), state.marks),
         )
 
@@ -159,11 +165,18 @@ def build_rule(config: SimConfig) -> Rule:
     """The numbers of the update; the focal weight is tabulated over the count of correct draws."""
     rates = np.arange(config.group_size + 1) / config.group_size
     return Rule(
-        lazy=lazy_applies(config), group_size=config.group_size,
+        lazy=lazy_applies(config),
+        group_size=config.group_size,
         focal=np.ascontiguousarray(focal_weight(rates, config.gamma), dtype=np.float64),
-        reward_correct=float(config.reward_correct), reward_wrong=float(config.reward_wrong),
-        centred=bool(config.centre_rewards), probability=config.surrogate == "probability",
-        optimizer=OPTIMIZERS.index(config.optimizer), learning_rate=float(config.learning_rate),
-        beta1=float(config.betas[0]), beta2=float(config.betas[1]), eps=float(config.eps),
-        weight_decay=float(config.weight_decay), temperature=float(config.temperature),
+        reward_correct=float(config.reward_correct),
+        reward_wrong=float(config.reward_wrong),
+        centred=bool(config.centre_rewards),
+        probability=config.surrogate == "probability",
+        optimizer=OPTIMIZERS.index(config.optimizer),
+        learning_rate=float(config.learning_rate),
+        beta1=float(config.betas[0]),
+        beta2=float(config.betas[1]),
+        eps=float(config.eps),
+        weight_decay=float(config.weight_decay),
+        temperature=float(config.temperature),
     )

@@ -71,16 +71,35 @@ def build_state(config: SimConfig, *, keep_logits: bool) -> State:
         return np.zeros(size, dtype=kind)
 
     return State(
-        weight=zeros(slots), first=zeros(slots), second=zeros(slots), logit=zeros(slots if keep_logits else 0),
-        prefix=zeros(slots), counts=zeros(slots, np.int32), marks=zeros(slots, np.uint8),
+        weight=zeros(slots),
+        first=zeros(slots),
+        second=zeros(slots),
+        logit=zeros(slots if keep_logits else 0),
+        prefix=zeros(slots),
+        counts=zeros(slots, np.int32),
+        marks=zeros(slots, np.uint8),
         hits=zeros(min(slots, config.group_size) + 1, np.int32),
-        lane=zeros(slots // LANES), mass=zeros(slots // BLOCK), awake=zeros(slots // BLOCK, np.bool_),
-        edge=_padded(len(sizes) + slots // BLOCK), total=zeros(1), class_weight=np.exp(logits / config.temperature - shift),
-        class_first=zeros(len(sizes)), class_second=zeros(len(sizes)), class_logit=logits.copy(), class_size=sizes,
-        class_start=(np.cumsum(blocks) - blocks) * BLOCK, class_used=zeros(len(sizes), np.int64),
-        class_correct=correct, is_correct=np.repeat(correct, blocks),
-        labels=labels, labels_left=np.count_nonzero(marks, axis=1).astype(np.int64), label_marks=marks,
-        rng=_stream(config), clock=zeros(2, np.int64), shift=np.array([shift]), history=zeros(config.steps, np.int32),
+        lane=zeros(slots // LANES),
+        mass=zeros(slots // BLOCK),
+        awake=zeros(slots // BLOCK, np.bool_),
+        edge=_padded(len(sizes) + slots // BLOCK),
+        total=zeros(1),
+        class_weight=np.exp(logits / config.temperature - shift),
+        class_first=zeros(len(sizes)),
+        class_second=zeros(len(sizes)),
+        class_logit=logits.copy(),
+        class_size=sizes,
+        class_start=(np.cumsum(blocks) - blocks) * BLOCK,
+        class_used=zeros(len(sizes), np.int64),
+        class_correct=correct,
+        is_correct=np.repeat(correct, blocks),
+        labels=labels,
+        labels_left=np.count_nonzero(marks, axis=1).astype(np.int64),
+        label_marks=marks,
+        rng=_stream(config),
+        clock=zeros(2, np.int64),
+        shift=np.array([shift]),
+        history=zeros(config.steps, np.int32),
         missed=zeros(len(config.subsets), np.int64),
     )
 
@@ -103,4 +122,6 @@ def _labels(config: SimConfig) -> tuple[np.ndarray, np.ndarray]:
 def _stream(config: SimConfig) -> np.ndarray:
     # Gamma enters in millionths: runs of one seed that differ in any swept setting share no random number.
     index = (config.group_size, round(config.gamma * 1e6))
-    return seed_sequence(config.seed, f"sims.{config.surrogate}.{config.optimizer}", *index).generate_state(4, np.uint64)
+    return seed_sequence(config.seed, f"sims.{config.surrogate}.{config.optimizer}", *index).generate_state(
+        4, np.uint64
+    )

@@ -62,8 +62,10 @@ def sweep(grid: SweepConfig, out: Path, backend: Backend, *, quiet: bool = False
         return _write_tables(out, grid, runs)
     except OSError as error:
         done = sum(_is_finished(out, config) for config in runs)
-        raise OSError(f"the sweep stopped: {error.strerror or error}; {done} of {len(runs)} runs are finished and kept in "
-                      f"{out}, and the same command goes on from there") from error
+        raise OSError(
+            f"the sweep stopped: {error.strerror or error}; {done} of {len(runs)} runs are finished and kept in "
+            f"{out}, and the same command goes on from there"
+        ) from error
 
 
 def save_run(folder: Path, config: SimConfig, rows: Sequence[Row]) -> Path:
@@ -97,8 +99,11 @@ def _is_finished(out: Path, config: SimConfig) -> bool:
     folder = out / "runs" / run_name(config)
     if not folder.exists():
         return False
-    require(read_json(folder / "config.json") == _plain(config.resolved()), "a finished run must have the configuration asked "
-            "for; choose another --out", run=str(folder))
+    require(
+        read_json(folder / "config.json") == _plain(config.resolved()),
+        "a finished run must have the configuration asked for; choose another --out",
+        run=str(folder),
+    )
     return True
 
 
@@ -111,7 +116,9 @@ def _write_tables(out: Path, grid: SweepConfig, runs: Sequence[SimConfig]) -> Pa
         last.append(run[-1])
     write_table(out / "trajectories.parquet", _columns(rows))
     write_table(out / "sweep.parquet", _columns(last))
-    write_json(out / "provenance.json", provenance(config_hash=config_hash(read_json(out / "sweep.json")), seeds=grid.seeds))
+    write_json(
+        out / "provenance.json", provenance(config_hash=config_hash(read_json(out / "sweep.json")), seeds=grid.seeds)
+    )
     return out / "sweep.parquet"
 
 

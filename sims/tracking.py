@@ -90,9 +90,15 @@ def observe(snapshot: Snapshot, config: SimConfig) -> Row:
     values = measure(*snapshot[:5])
     q_pos, kept, start, above, many, drop, relative, entropy, q_u_pos, p_neg, correct = values
     row: Row = {
-        "Q_pos": q_pos, "M_ret": kept / start if start else None, "above_start": above / many if many else None,
-        "worst_drop": drop if many else None, "worst_drop_relative": relative if many else None, "entropy": entropy,
-        "correct": int(correct), "active": bool(0 < correct < config.group_size), "Q_u_pos": q_u_pos,
+        "Q_pos": q_pos,
+        "M_ret": kept / start if start else None,
+        "above_start": above / many if many else None,
+        "worst_drop": drop if many else None,
+        "worst_drop_relative": relative if many else None,
+        "entropy": entropy,
+        "correct": int(correct),
+        "active": bool(0 < correct < config.group_size),
+        "Q_u_pos": q_u_pos,
         "S_R": config.reward_correct * (q_pos - q_u_pos) + config.reward_wrong * p_neg,
     }
     for bit, subset in enumerate(config.subsets):
@@ -121,11 +127,15 @@ def _drift(snapshot: Snapshot, config: SimConfig) -> Row:
     law_holds = config.centre_rewards == (config.surrogate == "ratio") and config.temperature == 1.0
     if not law_holds or int(used.sum()) > DRIFT_ENTRIES[config.surrogate]:
         return dict.fromkeys(names)
-    p, size, right, counts = (column[used] for column in (snapshot.probability, snapshot.size, snapshot.is_correct,
-                                                          snapshot.counts))
+    p, size, right, counts = (
+        column[used] for column in (snapshot.probability, snapshot.size, snapshot.is_correct, snapshot.counts)
+    )
     options: dict[str, Any] = {
-        "gamma": config.gamma, "learning_rate": config.learning_rate, "surrogate": config.surrogate,
-        "reward_correct": config.reward_correct, "reward_wrong": config.reward_wrong,
+        "gamma": config.gamma,
+        "learning_rate": config.learning_rate,
+        "surrogate": config.surrogate,
+        "reward_correct": config.reward_correct,
+        "reward_wrong": config.reward_wrong,
     }
     expected = expected_mass_changes(p, size, right, config.group_size, **options)
     if config.surrogate == "ratio":

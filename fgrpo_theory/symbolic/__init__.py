@@ -14,7 +14,10 @@ from . import groups, one_step, ratio, tail_miss
 from .registry import Identity, Proof, prove, prove_each
 
 IDENTITIES: tuple[Identity, ...] = (
-    *tail_miss.IDENTITIES, *groups.IDENTITIES, *one_step.IDENTITIES, *ratio.IDENTITIES,
+    *tail_miss.IDENTITIES,
+    *groups.IDENTITIES,
+    *one_step.IDENTITIES,
+    *ratio.IDENTITIES,
 )
 
 

@@ -29,7 +29,7 @@ LARGEST_DRAWS = 4
 
 def sampled_mass(draws: Expr | int, masses: list[Expr], total: Expr) -> Expr:
     """Lemma H.1: expected distinct mass of `draws` i.i.d. draws from masses/total."""
-    return sympy.Add(*(mass * (1 - (1 - mass / total)**draws) for mass in masses))
+    return sympy.Add(*(mass * (1 - (1 - mass / total) ** draws) for mass in masses))
 
 
 def _sampled_mass_cases() -> Iterator[Case]:
@@ -63,12 +63,15 @@ def _baseline_step() -> Iterator[Case]:
 
 def _second_moment_cases() -> Iterator[Case]:
     # The multiplicity of one action is Binomial(N, p); its pgf at 0 is the chance that it stays unsampled.
-    yield P**2 * ((1 - P + P * T)**N).subs(T, 0), (P, N)
+    yield P**2 * ((1 - P + P * T) ** N).subs(T, 0), (P, N)
     p = [*sympy.symbols("p1 p2", positive=True)]
     p.append(1 - sum(p))
     for size in range(1, LARGEST_DRAWS + 1):
-        mean = sum(ways * sympy.prod([q**n for q, n in zip(p, counts, strict=True)]) * p[0]**2
-                   for counts, ways in multinomial_coefficients(3, size).items() if counts[0] == 0)
+        mean = sum(
+            ways * sympy.prod([q**n for q, n in zip(p, counts, strict=True)]) * p[0] ** 2
+            for counts, ways in multinomial_coefficients(3, size).items()
+            if counts[0] == 0
+        )
         yield mean, (p[0], size)
 
 
@@ -96,7 +99,7 @@ def _advantage_cases() -> Iterator[Case]:
     for ddof in (0, 1):
         # N - 1 is positive in an active group, but sympy cannot know: it is written as a positive symbol.
         freedom = size if ddof == 0 else Symbol("f", positive=True)
-        squares = right * (R_W + spread - mean)**2 + wrong * (R_W - mean)**2
+        squares = right * (R_W + spread - mean) ** 2 + wrong * (R_W - mean) ** 2
         deviation = sympy.sqrt(sympy.factor(squares / freedom))
         yield sympy.factor(R_W + spread - mean) / deviation, (right, wrong, freedom, True)
         yield sympy.factor(R_W - mean) / deviation, (right, wrong, freedom, False)
@@ -134,7 +137,7 @@ def _multiplier_cases() -> Iterator[Case]:
     # The update's scale at success probability mu goes as sqrt(mu (1-mu)); the focal weight adds (1-mu)^gamma.
     mu = Symbol("mu", positive=True)
     root = sympy.sqrt(mu)
-    weighted = sympy.integrate(root * (1 - mu)**(GAMMA + Rational(1, 2)), (mu, 0, 1))
+    weighted = sympy.integrate(root * (1 - mu) ** (GAMMA + Rational(1, 2)), (mu, 0, 1))
     plain = sympy.integrate(root * sympy.sqrt(1 - mu), (mu, 0, 1))
     yield sympy.hyperexpand(weighted) / plain, (GAMMA,)
 
@@ -145,39 +148,95 @@ def multiplier(gamma: Expr) -> Expr:
 
 
 IDENTITIES = (
-    Identity("sampled-mass", "Lemma H.1",
-             f"E[P_pos | X=k] = sum pi(o) (1 - (1-q(o))^k), all draws of 3 correct actions, k = 0..{LARGEST_DRAWS}; "
-             "P_neg is the same with N - k draws", _sampled_mass_cases, sampled_mass),
-    Identity("sampled-correct-mass-rises", "Lemma H.1", "one action, k to k+1: pi (1-q)^k q >= 0; every k",
-             lambda: [(_step(P, REST, CORRECT, CORRECT + 1), (P, CORRECT))],
-             lambda mass, k: mass * REST**k * SHARE, _with_shares, "nonnegative"),
-    Identity("sampled-wrong-mass-falls", "Lemma H.1", "one action, N-k = m+1 to m: -pi (1-q)^m q <= 0; every m",
-             lambda: [(_step(P, REST, LEFT + 1, LEFT), (P, LEFT))],
-             lambda mass, m: -mass * REST**m * SHARE, _with_shares, "nonpositive"),
-    Identity("baseline-rises", "Corollary H.2",
-             "R_c = c >= 0 >= R_w = -d: the step of E[S_R | X=k] sums c pi_c (1-q)^k q + d pi_w (1-u)^m u >= 0, "
-             "N-k = m+1; every k, m",
-             _baseline_step,
-             lambda c, d, right, wrong: c * right * REST**CORRECT * SHARE + d * wrong * OTHER_REST**LEFT * OTHER,
-             _with_shares, "nonnegative"),
-    Identity("unsampled-second-moment", "BroRL, Lemma 2",
-             f"E[p^2; unsampled] = p^2 (1-p)^N; every N from the pgf, and enumerated for N = 1..{LARGEST_DRAWS}",
-             _second_moment_cases, lambda p, n: p**2 * (1 - p)**n),
-    Identity("unsampled-mass-mean", "eq. 9",
-             f"E[Q_u] = sum_correct p (1-p)^N, enumerated for N = 1..{LARGEST_DRAWS}",
-             _unsampled_mass_cases, lambda p, n: sum(q * (1 - q)**n for q in p)),
-    Identity("success-rate", "eq. 12", "X/N = (mean R - R_w)/(R_c - R_w) for any two rewards",
-             _success_rate, lambda mean, right, wrong: (mean - wrong) / (right - wrong), rational),
-    Identity("group-advantage", "eq. 3",
-             "A+ = sqrt((N-ddof)/N) sqrt((N-k)/k), A- = -sqrt((N-ddof)/N) sqrt(k/(N-k)), ddof 0 and 1",
-             _advantage_cases, finite_advantage, powers),
-    Identity("group-advantage-mean", "ours", "mean |A| of a group = 2 sqrt(k (N-k))/N, ddof 0",
-             _mean_size, lambda right, wrong: 2 * sympy.sqrt(right * wrong) / (right + wrong), powers),
-    Identity("group-advantage-limit", "figure 4",
-             "k = mu N, N -> oo: A+ = sqrt((1-mu)/mu), A- = -sqrt(mu/(1-mu)), ddof 0 and 1",
-             _advantage_limits, limit_advantage, powers),
-    Identity("learning-rate-multiplier", "appendix N",
-             "int mu^(1/2) (1-mu)^(gamma+1/2) / int mu^(1/2) (1-mu)^(1/2) = "
-             "(4/sqrt(pi)) Gamma(gamma+3/2)/Gamma(gamma+3), symbolic gamma",
-             _multiplier_cases, multiplier, sympy.gammasimp),
+    Identity(
+        "sampled-mass",
+        "Lemma H.1",
+        f"E[P_pos | X=k] = sum pi(o) (1 - (1-q(o))^k), all draws of 3 correct actions, k = 0..{LARGEST_DRAWS}; "
+        "P_neg is the same with N - k draws",
+        _sampled_mass_cases,
+        sampled_mass,
+    ),
+    Identity(
+        "sampled-correct-mass-rises",
+        "Lemma H.1",
+        "one action, k to k+1: pi (1-q)^k q >= 0; every k",
+        lambda: [(_step(P, REST, CORRECT, CORRECT + 1), (P, CORRECT))],
+        lambda mass, k: mass * REST**k * SHARE,
+        _with_shares,
+        "nonnegative",
+    ),
+    Identity(
+        "sampled-wrong-mass-falls",
+        "Lemma H.1",
+        "one action, N-k = m+1 to m: -pi (1-q)^m q <= 0; every m",
+        lambda: [(_step(P, REST, LEFT + 1, LEFT), (P, LEFT))],
+        lambda mass, m: -mass * REST**m * SHARE,
+        _with_shares,
+        "nonpositive",
+    ),
+    Identity(
+        "baseline-rises",
+        "Corollary H.2",
+        "R_c = c >= 0 >= R_w = -d: the step of E[S_R | X=k] sums c pi_c (1-q)^k q + d pi_w (1-u)^m u >= 0, "
+        "N-k = m+1; every k, m",
+        _baseline_step,
+        lambda c, d, right, wrong: c * right * REST**CORRECT * SHARE + d * wrong * OTHER_REST**LEFT * OTHER,
+        _with_shares,
+        "nonnegative",
+    ),
+    Identity(
+        "unsampled-second-moment",
+        "BroRL, Lemma 2",
+        f"E[p^2; unsampled] = p^2 (1-p)^N; every N from the pgf, and enumerated for N = 1..{LARGEST_DRAWS}",
+        _second_moment_cases,
+        lambda p, n: p**2 * (1 - p) ** n,
+    ),
+    Identity(
+        "unsampled-mass-mean",
+        "eq. 9",
+        f"E[Q_u] = sum_correct p (1-p)^N, enumerated for N = 1..{LARGEST_DRAWS}",
+        _unsampled_mass_cases,
+        lambda p, n: sum(q * (1 - q) ** n for q in p),
+    ),
+    Identity(
+        "success-rate",
+        "eq. 12",
+        "X/N = (mean R - R_w)/(R_c - R_w) for any two rewards",
+        _success_rate,
+        lambda mean, right, wrong: (mean - wrong) / (right - wrong),
+        rational,
+    ),
+    Identity(
+        "group-advantage",
+        "eq. 3",
+        "A+ = sqrt((N-ddof)/N) sqrt((N-k)/k), A- = -sqrt((N-ddof)/N) sqrt(k/(N-k)), ddof 0 and 1",
+        _advantage_cases,
+        finite_advantage,
+        powers,
+    ),
+    Identity(
+        "group-advantage-mean",
+        "ours",
+        "mean |A| of a group = 2 sqrt(k (N-k))/N, ddof 0",
+        _mean_size,
+        lambda right, wrong: 2 * sympy.sqrt(right * wrong) / (right + wrong),
+        powers,
+    ),
+    Identity(
+        "group-advantage-limit",
+        "figure 4",
+        "k = mu N, N -> oo: A+ = sqrt((1-mu)/mu), A- = -sqrt(mu/(1-mu)), ddof 0 and 1",
+        _advantage_limits,
+        limit_advantage,
+        powers,
+    ),
+    Identity(
+        "learning-rate-multiplier",
+        "appendix N",
+        "int mu^(1/2) (1-mu)^(gamma+1/2) / int mu^(1/2) (1-mu)^(1/2) = "
+        "(4/sqrt(pi)) Gamma(gamma+3/2)/Gamma(gamma+3), symbolic gamma",
+        _multiplier_cases,
+        multiplier,
+        sympy.gammasimp,
+    ),
 )

@@ -42,8 +42,15 @@ def _raw_reward_case(m: Moments, change: Callable[..., Expr], subset: str) -> Ca
 
 def total_mass(m: Moments) -> Expr:
     """Eq. 17."""
-    return ETA / N * ((R_C - m.S_R) * m.Q_neg * m.A2 + (m.S_R - R_W) * m.Q_pos * m.B2
-                      + m.S_R * (m.Q_pos * m.U_neg2 - m.Q_neg * m.U_pos2))
+    return (
+        ETA
+        / N
+        * (
+            (R_C - m.S_R) * m.Q_neg * m.A2
+            + (m.S_R - R_W) * m.Q_pos * m.B2
+            + m.S_R * (m.Q_pos * m.U_neg2 - m.Q_neg * m.U_pos2)
+        )
+    )
 
 
 def total_mass_reduced(m: Moments) -> Expr:
@@ -113,27 +120,67 @@ _ANY = "policies of any size, by class moments"
 _PATTERNS = f"every pattern of 1..{LARGEST_SIZE} actions"
 
 IDENTITIES = (
-    Identity("softmax-first-order", "eq. 18", "dp_i = p_i (dz_i - sum_j p_j dz_j), the softmax's Jacobian, K = 2..4",
-             _softmax_cases, lambda i, p, d: p[i] * (d[i] - sum(q * x for q, x in zip(p, d, strict=True))), rational),
-    Identity("subset-mass", "eq. 19", "dQ_S = sum_S p_i dz_i - Q_S sum_j p_j dz_j, every subset, K = 2..5",
-             _subset_cases, lambda inner, mass, mean: inner - mass * mean),
-    Identity("subset-mass-any-size", "eq. 19", f"the same; {_ANY}",
-             _subset_any_size, lambda inner, mass, mean: inner - mass * mean),
-    Identity("probability-gradient", "eq. 5", "d/dz_i (1/N) sum_sampled R_j p_j = (1/N) p_i (R_i - S_R), K = 2..4",
-             _probability_gradient, lambda p, reward, baseline: p * (reward - baseline) / N, rational),
-    Identity("total-mass", "eq. 17",
-             "dQ_pos = (eta/N) [(R_c - S_R) Q_neg A2 + (S_R - R_w) Q_pos B2 + S_R (Q_pos U_neg2 - Q_neg U_pos2)]; "
-             f"{_PATTERNS}", lambda: mass_change_cases("AU", range(1, LARGEST_SIZE + 1)), total_mass),
+    Identity(
+        "softmax-first-order",
+        "eq. 18",
+        "dp_i = p_i (dz_i - sum_j p_j dz_j), the softmax's Jacobian, K = 2..4",
+        _softmax_cases,
+        lambda i, p, d: p[i] * (d[i] - sum(q * x for q, x in zip(p, d, strict=True))),
+        rational,
+    ),
+    Identity(
+        "subset-mass",
+        "eq. 19",
+        "dQ_S = sum_S p_i dz_i - Q_S sum_j p_j dz_j, every subset, K = 2..5",
+        _subset_cases,
+        lambda inner, mass, mean: inner - mass * mean,
+    ),
+    Identity(
+        "subset-mass-any-size",
+        "eq. 19",
+        f"the same; {_ANY}",
+        _subset_any_size,
+        lambda inner, mass, mean: inner - mass * mean,
+    ),
+    Identity(
+        "probability-gradient",
+        "eq. 5",
+        "d/dz_i (1/N) sum_sampled R_j p_j = (1/N) p_i (R_i - S_R), K = 2..4",
+        _probability_gradient,
+        lambda p, reward, baseline: p * (reward - baseline) / N,
+        rational,
+    ),
+    Identity(
+        "total-mass",
+        "eq. 17",
+        "dQ_pos = (eta/N) [(R_c - S_R) Q_neg A2 + (S_R - R_w) Q_pos B2 + S_R (Q_pos U_neg2 - Q_neg U_pos2)]; "
+        f"{_PATTERNS}",
+        lambda: mass_change_cases("AU", range(1, LARGEST_SIZE + 1)),
+        total_mass,
+    ),
     Identity("total-mass-any-size", "eq. 17", f"the same; {_ANY}", lambda: mass_change_any_size("AU"), total_mass),
-    Identity("total-mass-reduced", "ours",
-             f"dQ_pos = (eta/N) [R_c Q_neg A2 - R_w Q_pos B2 + S_R (Q_pos T_neg - Q_neg T_pos)]; {_ANY}",
-             lambda: mass_change_any_size("AU"), total_mass_reduced),
-    Identity("unsampled-mass", "eq. 10",
-             "dQ_u = (eta/N) [-S_R U_pos2 - Q_u ((R_c - S_R) A2 + (R_w - S_R) B2 - S_R U2)]; "
-             f"{_PATTERNS}", lambda: mass_change_cases("U", range(1, LARGEST_SIZE + 1)), unsampled_mass),
-    Identity("unsampled-mass-any-size", "eq. 10", f"the same; {_ANY}",
-             lambda: mass_change_any_size("U"), unsampled_mass),
-    Identity("unsampled-mass-reduced", "ours",
-             f"dQ_u = (eta/N) [-S_R (T_pos - A2) - Q_u (R_c A2 + R_w B2 - S_R T2)]; {_ANY}",
-             lambda: mass_change_any_size("U"), unsampled_mass_reduced),
+    Identity(
+        "total-mass-reduced",
+        "ours",
+        f"dQ_pos = (eta/N) [R_c Q_neg A2 - R_w Q_pos B2 + S_R (Q_pos T_neg - Q_neg T_pos)]; {_ANY}",
+        lambda: mass_change_any_size("AU"),
+        total_mass_reduced,
+    ),
+    Identity(
+        "unsampled-mass",
+        "eq. 10",
+        f"dQ_u = (eta/N) [-S_R U_pos2 - Q_u ((R_c - S_R) A2 + (R_w - S_R) B2 - S_R U2)]; {_PATTERNS}",
+        lambda: mass_change_cases("U", range(1, LARGEST_SIZE + 1)),
+        unsampled_mass,
+    ),
+    Identity(
+        "unsampled-mass-any-size", "eq. 10", f"the same; {_ANY}", lambda: mass_change_any_size("U"), unsampled_mass
+    ),
+    Identity(
+        "unsampled-mass-reduced",
+        "ours",
+        f"dQ_u = (eta/N) [-S_R (T_pos - A2) - Q_u (R_c A2 + R_w B2 - S_R T2)]; {_ANY}",
+        lambda: mass_change_any_size("U"),
+        unsampled_mass_reduced,
+    ),
 )

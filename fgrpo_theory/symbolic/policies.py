@@ -67,10 +67,16 @@ class Policy(NamedTuple):
             return self.over(classes, lambda _, p, n: p**i * n**j)
 
         return Moments(
-            Q_pos=power("AU", 1, 0), Q_u=power("U", 1, 0),
-            A2=power("A", 2, 0), B2=power("B", 2, 0), U_pos2=power("U", 2, 0), U_neg2=power("W", 2, 0),
+            Q_pos=power("AU", 1, 0),
+            Q_u=power("U", 1, 0),
+            A2=power("A", 2, 0),
+            B2=power("B", 2, 0),
+            U_pos2=power("U", 2, 0),
+            U_neg2=power("W", 2, 0),
             S_R=R_C * power("A", 1, 0) + R_W * power("B", 1, 0),
-            V_pos=power("A", 1, 1), V_neg=power("B", 1, 1), correct=power("A", 0, 1),
+            V_pos=power("A", 1, 1),
+            V_neg=power("B", 1, 1),
+            correct=power("A", 0, 1),
         )
 
     def mass_change(self, subset: str, dz: Callable[[str, Expr, Expr], Expr]) -> Expr:

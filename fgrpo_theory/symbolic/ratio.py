@@ -108,7 +108,7 @@ def _expected(subset: Callable[[tuple[int, ...]], list[int]]) -> Iterator[Case]:
 
 def activity_mean(size: int, f: Callable[[int], Expr | int]) -> Expr:
     """E[g(X) (X/N) (1 - X/N) f(X)], X ~ Binomial(N, mu)."""
-    chance = [sympy.binomial(size, k) * MU**k * (1 - MU)**(size - k) for k in range(size + 1)]
+    chance = [sympy.binomial(size, k) * MU**k * (1 - MU) ** (size - k) for k in range(size + 1)]
     return sympy.Add(*(chance[k] * weight(k) * Rational(k * (size - k), size**2) * f(k) for k in range(size + 1)))
 
 
@@ -119,8 +119,12 @@ def second_moment(p: tuple[Expr, ...]) -> Expr:
 
 def expected_total(size: int) -> Expr:
     """eta D E[g (X/N)(1 - X/N)] [Q_neg T_pos / Q_pos + Q_pos T_neg / Q_neg]."""
-    return ETA * SPREAD * activity_mean(size, lambda _: 1) * (
-        (1 - MU) * second_moment(CORRECT_P) / MU + MU * second_moment(WRONG_P) / (1 - MU))
+    return (
+        ETA
+        * SPREAD
+        * activity_mean(size, lambda _: 1)
+        * ((1 - MU) * second_moment(CORRECT_P) / MU + MU * second_moment(WRONG_P) / (1 - MU))
+    )
 
 
 def expected_unsampled(size: int) -> Expr:
@@ -128,7 +132,7 @@ def expected_unsampled(size: int) -> Expr:
     total, wrong = second_moment(CORRECT_P), second_moment(WRONG_P) / (1 - MU)
 
     def term(p: Expr) -> Expr:
-        return p * activity_mean(size, lambda k: (1 - p / MU)**k) * ((total - p**2) / (MU - p) - wrong)
+        return p * activity_mean(size, lambda k: (1 - p / MU) ** k) * ((total - p**2) / (MU - p) - wrong)
 
     return -ETA * SPREAD * sum(map(term, CORRECT_P))
 
@@ -139,7 +143,7 @@ def _conditional_cases() -> Iterator[Case]:
 
     def mean_multiplicity(draws: Expr, mass: Expr) -> Expr:
         """Mean multiplicity over p_i."""
-        return sympy.diff((1 - q + q * t)**draws, t).subs(t, 1) / (q * mass)
+        return sympy.diff((1 - q + q * t) ** draws, t).subs(t, 1) / (q * mass)
 
     v_pos, v_neg = t_pos * mean_multiplicity(k, mu), t_neg * mean_multiplicity(N - k, 1 - mu)
     plus, minus = advantages(k, N)
@@ -152,7 +156,7 @@ def _conditional_unsampled_cases() -> Iterator[Case]:
     # at x = 1 is E[n_j; n_i = 0]; the wrong draws are independent of it.
     k, r, share, x, mu, t_pos, t_neg = sympy.symbols("k r q_j x mu T_pos T_neg", positive=True)
     p = mu * (1 - r)
-    right = sympy.diff((r - share + share * x)**k, x).subs(x, 1) / (mu * share) * (t_pos - p**2)
+    right = sympy.diff((r - share + share * x) ** k, x).subs(x, 1) / (mu * share) * (t_pos - p**2)
     wrong = r**k * (N - k) / (1 - mu) * t_neg
     plus, minus = advantages(k, N)
     yield -p * ETA / N * G * (plus * right + minus * wrong), (k, r, p, mu, t_pos, t_neg)  # eq. 18 with dz_i = 0
@@ -170,7 +174,7 @@ def conditional_total(k: Expr, mu: Expr, t_pos: Expr, t_neg: Expr) -> Expr:
 
 def _spread_cases() -> Iterator[Case]:
     t, mu = sympy.symbols("t mu", positive=True)
-    pgf = (1 - mu + mu * t)**N
+    pgf = (1 - mu + mu * t) ** N
     first, second = (sympy.diff(pgf, t, order).subs(t, 1) for order in (1, 2))
     yield first / N - (second + first) / N**2, (mu,)
 
@@ -179,32 +183,74 @@ _EXPECTED = f"all groups of N = 1..{LARGEST_GROUP}, 4 actions"
 _MASS = f"any size, and every pattern of 1..{LARGEST_SIZE} actions"
 
 IDENTITIES = (
-    Identity("ratio-gradient", "ours",
-             f"d/dz_i (1/N) sum_j n_j A_j p_j/p_j(old) = n_i A_i/N at p = p(old), sum n A = 0; K = 2..{LARGEST_SIZE}",
-             _ratio_gradient, lambda weight: weight / N, rational),
-    Identity("ratio-centred", "ours",
-             "R - mean R is A+ = D (1 - k/N) or A- = -D k/N, and k A+ + (N - k) A- = 0",
-             _centred_cases, lambda k, right, wrong: right * advantages(k, N)[0] + wrong * advantages(k, N)[1]),
-    Identity("ratio-total-mass", "ours",
-             f"dQ_pos = (eta/N) g [A+ V_pos Q_neg - A- V_neg Q_pos]; {_MASS}",
-             lambda: _mass_cases("AU"), total_mass),
-    Identity("ratio-unsampled-mass", "ours",
-             f"dQ_u = -Q_u (eta/N) g [A+ V_pos + A- V_neg]; {_MASS}",
-             lambda: _mass_cases("U"), unsampled_mass),
-    Identity("ratio-expected-total-mass", "ours",
-             f"E dQ_pos = eta D E[g (X/N)(1-X/N)] [Q_neg T_pos/Q_pos + Q_pos T_neg/Q_neg]; {_EXPECTED}",
-             lambda: _expected(lambda _: [0, 1]), expected_total, rational),
-    Identity("ratio-expected-total-mass-any-group", "ours",
-             "E[dQ_pos | X=k] = eta D g_k (k/N)(1-k/N) [Q_neg T_pos/Q_pos + Q_pos T_neg/Q_neg]; every N, k, policy",
-             _conditional_cases, conditional_total, rational),
-    Identity("ratio-expected-unsampled-mass", "ours",
-             "E dQ_u = -eta D sum_correct p E[g (X/N)(1-X/N) (1-p/Q_pos)^X] [(T_pos-p^2)/(Q_pos-p) - T_neg/Q_neg]; "
-             f"{_EXPECTED}",
-             lambda: _expected(lambda n: [i for i in (0, 1) if n[i] == 0]), expected_unsampled, rational),
-    Identity("ratio-expected-unsampled-mass-any-group", "ours",
-             "E[dp; unsampled | X=k] = -eta D p g_k (k/N)(1-k/N) (1-p/Q_pos)^k [(T_pos-p^2)/(Q_pos-p) - T_neg/Q_neg], "
-             "one correct action; every N, k, policy", _conditional_unsampled_cases, conditional_unsampled, powers),
-    Identity("activity-mean", "ours",
-             "gamma = 0: E[(X/N)(1-X/N)] = mu (1-mu)(1-1/N); every N, from the binomial's pgf",
-             _spread_cases, lambda mu: mu * (1 - mu) * (1 - 1 / N)),
+    Identity(
+        "ratio-gradient",
+        "ours",
+        f"d/dz_i (1/N) sum_j n_j A_j p_j/p_j(old) = n_i A_i/N at p = p(old), sum n A = 0; K = 2..{LARGEST_SIZE}",
+        _ratio_gradient,
+        lambda weight: weight / N,
+        rational,
+    ),
+    Identity(
+        "ratio-centred",
+        "ours",
+        "R - mean R is A+ = D (1 - k/N) or A- = -D k/N, and k A+ + (N - k) A- = 0",
+        _centred_cases,
+        lambda k, right, wrong: right * advantages(k, N)[0] + wrong * advantages(k, N)[1],
+    ),
+    Identity(
+        "ratio-total-mass",
+        "ours",
+        f"dQ_pos = (eta/N) g [A+ V_pos Q_neg - A- V_neg Q_pos]; {_MASS}",
+        lambda: _mass_cases("AU"),
+        total_mass,
+    ),
+    Identity(
+        "ratio-unsampled-mass",
+        "ours",
+        f"dQ_u = -Q_u (eta/N) g [A+ V_pos + A- V_neg]; {_MASS}",
+        lambda: _mass_cases("U"),
+        unsampled_mass,
+    ),
+    Identity(
+        "ratio-expected-total-mass",
+        "ours",
+        f"E dQ_pos = eta D E[g (X/N)(1-X/N)] [Q_neg T_pos/Q_pos + Q_pos T_neg/Q_neg]; {_EXPECTED}",
+        lambda: _expected(lambda _: [0, 1]),
+        expected_total,
+        rational,
+    ),
+    Identity(
+        "ratio-expected-total-mass-any-group",
+        "ours",
+        "E[dQ_pos | X=k] = eta D g_k (k/N)(1-k/N) [Q_neg T_pos/Q_pos + Q_pos T_neg/Q_neg]; every N, k, policy",
+        _conditional_cases,
+        conditional_total,
+        rational,
+    ),
+    Identity(
+        "ratio-expected-unsampled-mass",
+        "ours",
+        "E dQ_u = -eta D sum_correct p E[g (X/N)(1-X/N) (1-p/Q_pos)^X] [(T_pos-p^2)/(Q_pos-p) - T_neg/Q_neg]; "
+        f"{_EXPECTED}",
+        lambda: _expected(lambda n: [i for i in (0, 1) if n[i] == 0]),
+        expected_unsampled,
+        rational,
+    ),
+    Identity(
+        "ratio-expected-unsampled-mass-any-group",
+        "ours",
+        "E[dp; unsampled | X=k] = -eta D p g_k (k/N)(1-k/N) (1-p/Q_pos)^k [(T_pos-p^2)/(Q_pos-p) - T_neg/Q_neg], "
+        "one correct action; every N, k, policy",
+        _conditional_unsampled_cases,
+        conditional_unsampled,
+        powers,
+    ),
+    Identity(
+        "activity-mean",
+        "ours",
+        "gamma = 0: E[(X/N)(1-X/N)] = mu (1-mu)(1-1/N); every N, from the binomial's pgf",
+        _spread_cases,
+        lambda mu: mu * (1 - mu) * (1 - 1 / N),
+    ),
 )

@@ -192,19 +192,41 @@ class Suite:
         possible = cell.kind == "mean" or 0 < expected < 1
         passed = observed != 0 and possible and abs(z) <= self.threshold(cell)
         verdict = ("pass" if passed else "fail") if wrong is None else ("survives" if passed else "killed")
-        return Outcome(cell.law, cell.label, None if wrong is None else wrong.name, expected, observed, error, z,
-                       self.threshold(cell), self.detectable(cell), groups, verdict)
+        return Outcome(
+            cell.law,
+            cell.label,
+            None if wrong is None else wrong.name,
+            expected,
+            observed,
+            error,
+            z,
+            self.threshold(cell),
+            self.detectable(cell),
+            groups,
+            verdict,
+        )
 
     def _admit(self, cell: Cell) -> None:
         as_choice("kind", cell.kind, KINDS)
         require(cell.law in self.laws, "law must be registered", law=cell.law)
         expected, groups = self.expected[cell.name], cell.scenario.groups
         if cell.kind == "mean":
-            require(cell.spread > 0 and cell.reach > 0, f"spread and reach must be above 0 in {cell.name}", spread=cell.spread,
-                    reach=cell.reach)
+            require(
+                cell.spread > 0 and cell.reach > 0,
+                f"spread and reach must be above 0 in {cell.name}",
+                spread=cell.spread,
+                reach=cell.reach,
+            )
         else:
             least = groups * min(expected, 1 - expected)
-            require(least >= LEAST_EVENTS, f"{cell.name} must expect at least {LEAST_EVENTS} events and non-events", expected=least)
+            require(
+                least >= LEAST_EVENTS,
+                f"{cell.name} must expect at least {LEAST_EVENTS} events and non-events",
+                expected=least,
+            )
         power = self.least_power(cell)
-        require(power >= POWER, f"{cell.name} must detect a discrepancy of {self.detectable(cell):.3g} with power {POWER}",
-                power=power)
+        require(
+            power >= POWER,
+            f"{cell.name} must detect a discrepancy of {self.detectable(cell):.3g} with power {POWER}",
+            power=power,
+        )

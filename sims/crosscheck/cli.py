@@ -34,12 +34,18 @@ def configure_crosscheck(subparsers: argparse._SubParsersAction[argparse.Argumen
     """Add the sub-command `crosscheck`."""
     words = "check every law of fgrpo_theory against sampling code that knows none of them"
     parser = subparsers.add_parser("crosscheck", help=words, description=words)
-    parser.add_argument("--seed", type=int, help="root of the random streams (default: fresh entropy, which is printed)")
-    parser.add_argument("--profile", choices=tuple(PROFILES), default="full", help="full, or quick: a sixteenth of the groups")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1,
-                        help="threads (default: all cores); the result is the same")
-    parser.add_argument("--replace", metavar="WRONG",
-                        help="put this wrong law in place of the right one; the check must then exit 1")
+    parser.add_argument(
+        "--seed", type=int, help="root of the random streams (default: fresh entropy, which is printed)"
+    )
+    parser.add_argument(
+        "--profile", choices=tuple(PROFILES), default="full", help="full, or quick: a sixteenth of the groups"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="threads (default: all cores); the result is the same"
+    )
+    parser.add_argument(
+        "--replace", metavar="WRONG", help="put this wrong law in place of the right one; the check must then exit 1"
+    )
     parser.add_argument("--list-wrong", action="store_true", help="list the wrong laws and stop")
     parser.add_argument("--out", help=f"folder for the results (default: {_OUT}; with --replace: nothing is written)")
     parser.add_argument("--form", choices=("table", "json", "csv"), default="table", help="how to print the cells")
@@ -49,8 +55,15 @@ def configure_crosscheck(subparsers: argparse._SubParsersAction[argparse.Argumen
 def run_crosscheck(arguments: argparse.Namespace) -> int:
     """Draw, judge, print, write. Raises ValueError for an unknown wrong law, a negative seed or no worker."""
     if arguments.list_wrong:
-        print(render([{"wrong law": wrong.name, "in place of": wrong.replaces, "mistake": wrong.mistake}
-                      for wrong in WRONG_LAWS.values()], arguments.form))
+        print(
+            render(
+                [
+                    {"wrong law": wrong.name, "in place of": wrong.replaces, "mistake": wrong.mistake}
+                    for wrong in WRONG_LAWS.values()
+                ],
+                arguments.form,
+            )
+        )
         return 0
     replaced = None if arguments.replace is None else wrong_law(arguments.replace)
     seed = secrets.randbits(48) if arguments.seed is None else int(as_whole("seed", arguments.seed, least=0))
@@ -70,11 +83,23 @@ def run_crosscheck(arguments: argparse.Namespace) -> int:
     return int(bool(failures(right) or survivors(wrong)))
 
 
-def _print(checked: Suite, right: Sequence[Outcome], wrong: Sequence[Outcome], replaced: WrongLaw | None, form: str) -> None:
+def _print(
+    checked: Suite, right: Sequence[Outcome], wrong: Sequence[Outcome], replaced: WrongLaw | None, form: str
+) -> None:
     """The cells (with a replaced law: its own), and for people two tables more."""
     touched = {cell.label for cell in cells_of(checked, replaced)} if replaced else set()
-    shown = [outcome for outcome in right if replaced is None or (outcome.law == replaced.replaces and outcome.cell in touched)]
-    print(render([dataclasses.asdict(outcome) for outcome in shown] if form != "table" else list(map(_row, shown)), form, digits=5))
+    shown = [
+        outcome
+        for outcome in right
+        if replaced is None or (outcome.law == replaced.replaces and outcome.cell in touched)
+    ]
+    print(
+        render(
+            [dataclasses.asdict(outcome) for outcome in shown] if form != "table" else list(map(_row, shown)),
+            form,
+            digits=5,
+        )
+    )
     if form == "table" and wrong:
         print()
         print(render(report.by_law(right), digits=3))
@@ -89,9 +114,13 @@ def _row(outcome: Outcome) -> dict[str, object]:
 def _verdict(right: Sequence[Outcome], wrong: Sequence[Outcome], seconds: float) -> str:
     failed, alive = failures(right), survivors(wrong)
     names = len({outcome.wrong_law for outcome in wrong})
-    lines = [f"{len(right) - len(failed)} of {len(right)} cells pass at a false-alarm rate of {FALSE_ALARM_RATE:g} for the suite "
-             f"({seconds:.0f} s)"]
+    lines = [
+        f"{len(right) - len(failed)} of {len(right)} cells pass at a false-alarm rate of {FALSE_ALARM_RATE:g} for the suite "
+        f"({seconds:.0f} s)"
+    ]
     if wrong:
-        lines.append(f"{names - len(alive)} of {names} wrong laws are refused" + (f"; not {', '.join(alive)}" if alive else ""))
+        lines.append(
+            f"{names - len(alive)} of {names} wrong laws are refused" + (f"; not {', '.join(alive)}" if alive else "")
+        )
     lines += [f"fails: {outcome.law}: {outcome.cell} (z {outcome.z:.2f})" for outcome in failed]
     return "\n".join(lines)

@@ -47,25 +47,37 @@ def _events(coarser: float) -> Iterator[Cell]:
         drawn = Rollouts(f"rollouts N{n} mu{mu:g}", resolution * coarser, n, mu, tau)
         place = f"N {n}, mu {mu:g}"
         if "t" in laws:
-            yield Cell("tail miss", f"{place}, tau {tau:g}", drawn, {"group_size": n, "mu": mu, "tau": tau}, "event", "miss")
+            yield Cell(
+                "tail miss", f"{place}, tau {tau:g}", drawn, {"group_size": n, "mu": mu, "tau": tau}, "event", "miss"
+            )
         if "a" in laws:
             yield Cell("activity", place, drawn, {"group_size": n, "mu": mu}, "event", "active")
         for k in grid.COUNTS.get((n, mu), ()):
-            yield Cell("binomial count", f"{place}, k {k}", drawn, {"group_size": n, "mu": mu, "k": k}, "event", "correct", k)
+            yield Cell(
+                "binomial count", f"{place}, k {k}", drawn, {"group_size": n, "mu": mu, "k": k}, "event", "correct", k
+            )
 
 
 def _conditional(coarser: float) -> Iterator[Cell]:
     for n, mu, tau, activity, resolution in grid.CONDITIONAL:
         drawn = ActiveGroups(f"active N{n} mu{mu:g}", resolution * coarser, n, mu, tau, activity)
-        yield Cell("conditional tail miss", f"N {n}, mu {mu:g}, tau {tau:g}", drawn, {"group_size": n, "mu": mu, "tau": tau},
-                   "event", "miss")
+        yield Cell(
+            "conditional tail miss",
+            f"N {n}, mu {mu:g}, tau {tau:g}",
+            drawn,
+            {"group_size": n, "mu": mu, "tau": tau},
+            "event",
+            "miss",
+        )
 
 
 def _populations(coarser: float) -> Iterator[Cell]:
     for n, alpha, beta, fraction, resolution in grid.POPULATIONS:
         drawn = Population(f"population N{n}", resolution * coarser, n, alpha, beta, fraction)
         given = {"group_size": n, "alpha": alpha, "beta": beta, "rare_fraction": fraction}
-        yield Cell("population tail miss", f"N {n}, Beta({alpha:g}, {beta:g}), rho {fraction:g}", drawn, given, "event", "miss")
+        yield Cell(
+            "population tail miss", f"N {n}, Beta({alpha:g}, {beta:g}), rho {fraction:g}", drawn, given, "event", "miss"
+        )
 
 
 def _steps(coarser: float) -> Iterator[Cell]:
@@ -73,8 +85,17 @@ def _steps(coarser: float) -> Iterator[Cell]:
         drawn = Steps(f"steps {policy.name} N{n}", resolution * coarser, n, policy, options)
         place = f"{policy.name}, N {n}"
         right = policy.p[policy.is_correct]
-        yield Cell("E[Q_u,pos]", place, drawn, {"policy": policy, "group_size": n}, "mean", "sums", 0,
-                   spreads.unseen_spread(right, right, n), float(right.sum()))
+        yield Cell(
+            "E[Q_u,pos]",
+            place,
+            drawn,
+            {"policy": policy, "group_size": n},
+            "mean",
+            "sums",
+            0,
+            spreads.unseen_spread(right, right, n),
+            float(right.sum()),
+        )
         for index, option in enumerate(options):
             yield from _one_option(drawn, place, index, option)
             if (policy, n) in grid.VARIANCES:
@@ -87,7 +108,9 @@ def _one_option(drawn: Steps, place: str, index: int, option: StepOptions) -> It
         if spread > 0:
             law = f"E[{('dQ_pos', 'dQ_u,pos')[part]}] {option.surrogate}"
             given = {"policy": drawn.policy, "group_size": drawn.group_size, "options": option}
-            yield Cell(law, f"{place}, {option.label}", drawn, given, "mean", "sums", 1 + 2 * index + part, spread, reach)
+            yield Cell(
+                law, f"{place}, {option.label}", drawn, given, "mean", "sums", 1 + 2 * index + part, spread, reach
+            )
 
 
 def _step_spreads(policy: Policy, n: int, option: StepOptions) -> list[tuple[float, float]]:
@@ -106,8 +129,18 @@ def _one_variance(drawn: Steps, place: str, index: int, option: StepOptions) -> 
         square = (values[part] - centres[part]) ** 2
         law = f"Var[{('dQ_pos', 'dQ_u,pos')[part]}] {option.surrogate}"
         given = {"policy": drawn.policy, "group_size": drawn.group_size, "options": option}
-        yield Cell(law, f"{place}, {option.label}", drawn, given, "mean", "sums", 1 + 2 * index + part,
-                   groups.spread(square), groups.reach(square), centres[part])
+        yield Cell(
+            law,
+            f"{place}, {option.label}",
+            drawn,
+            given,
+            "mean",
+            "sums",
+            1 + 2 * index + part,
+            groups.spread(square),
+            groups.reach(square),
+            centres[part],
+        )
 
 
 def _given_counts(coarser: float) -> Iterator[Cell]:
@@ -119,8 +152,17 @@ def _given_counts(coarser: float) -> Iterator[Cell]:
         for side, law in enumerate(("E[P_pos | X]", "E[P_neg | X]")):
             if spread[side] > 0:
                 yield Cell(law, place, drawn, {**given, "side": side}, "mean", "sums", side, spread[side], reach[side])
-        yield Cell("E[S_R | X]", f"{place}, R({rewards[0]:g},{rewards[1]:g})", drawn,
-                   {**given, "rewards": rewards}, "mean", "sums", 2, spread[2], reach[2])
+        yield Cell(
+            "E[S_R | X]",
+            f"{place}, R({rewards[0]:g},{rewards[1]:g})",
+            drawn,
+            {**given, "rewards": rewards},
+            "mean",
+            "sums",
+            2,
+            spread[2],
+            reach[2],
+        )
 
 
 def _advantages(coarser: float) -> Iterator[Cell]:
@@ -129,8 +171,17 @@ def _advantages(coarser: float) -> Iterator[Cell]:
         for index, option in enumerate(grid.ADVANTAGE_OPTIONS):
             _, spread, reach = spreads.advantage_moments(n, mu, option)
             gamma, ddof, eps, high, low = option
-            yield Cell("E[g|A|]", f"N {n}, mu {mu:g}, g{gamma:g} ddof {ddof:g} eps {eps:g} R({high:g},{low:g})", drawn,
-                       {"group_size": n, "mu": mu, "option": option}, "mean", "sums", index, spread, reach)
+            yield Cell(
+                "E[g|A|]",
+                f"N {n}, mu {mu:g}, g{gamma:g} ddof {ddof:g} eps {eps:g} R({high:g},{low:g})",
+                drawn,
+                {"group_size": n, "mu": mu, "option": option},
+                "mean",
+                "sums",
+                index,
+                spread,
+                reach,
+            )
 
 
 def _passes(coarser: float) -> Iterator[Cell]:
@@ -141,20 +192,39 @@ def _passes(coarser: float) -> Iterator[Cell]:
             mean, spread, reach = spreads.estimator_moments(n, mu, values)
             yield Cell("E[pass@k]", f"n {n}, mu {mu:g}, k {k}", drawn, given, "mean", "correct", 0, spread, reach)
             _, spread, reach = spreads.estimator_moments(n, mu, (values - mean) ** 2)
-            yield Cell("Var[pass@k]", f"n {n}, mu {mu:g}, k {k}", drawn, given, "mean", "correct", 0, spread, reach, mean)
+            yield Cell(
+                "Var[pass@k]", f"n {n}, mu {mu:g}, k {k}", drawn, given, "mean", "correct", 0, spread, reach, mean
+            )
 
 
 def _subsets(coarser: float) -> Iterator[Cell]:
     for n, c, k, resolution in grid.SUBSETS:
         drawn = Subsets(f"subsets n{n} c{c} k{k}", resolution * coarser, n, c, k)
-        yield Cell("pass@k given c", f"n {n}, c {c}, k {k}", drawn, {"group_size": n, "correct": c, "k": k}, "event", "hit")
+        yield Cell(
+            "pass@k given c", f"n {n}, c {c}, k {k}", drawn, {"group_size": n, "correct": c, "k": k}, "event", "hit"
+        )
 
 
 def _singletons(coarser: float) -> Iterator[Cell]:
     for policy, n, resolution in grid.SINGLETONS:
         drawn = Singletons(f"singletons {policy.name} n{n}", resolution * coarser, n, policy)
-        yield Cell("E[f1/n]", f"{policy.name}, n {n}", drawn, {"policy": policy, "group_size": n}, "mean", "once", 0,
-                   spreads.singleton_spread(np.asarray(policy.p), n), 1.0)
+        yield Cell(
+            "E[f1/n]",
+            f"{policy.name}, n {n}",
+            drawn,
+            {"policy": policy, "group_size": n},
+            "mean",
+            "once",
+            0,
+            spreads.singleton_spread(np.asarray(policy.p), n),
+            1.0,
+        )
         for method, level in grid.STATED_COVERAGE.items() if n >= grid.LEAST_SAMPLES_OF_INTERVALS else ():
-            yield Cell("Good-Turing coverage", f"{policy.name}, n {n}, {method}", drawn,
-                       {"policy": policy, "method": method, "level": level}, "at least", "once")
+            yield Cell(
+                "Good-Turing coverage",
+                f"{policy.name}, n {n}, {method}",
+                drawn,
+                {"policy": policy, "method": method, "level": level},
+                "at least",
+                "once",
+            )

@@ -39,10 +39,16 @@ def by_law(right: Sequence[Outcome]) -> list[dict[str, Any]]:
     for law in dict.fromkeys(outcome.law for outcome in right):
         mine = [outcome for outcome in right if outcome.law == law]
         shares = [relative(outcome) for outcome in mine]
-        rows.append({"law": law, "cells": len(mine), "smallest detectable": min(shares),
-                     "median detectable": float(np.median(shares)),
-                     "largest |z| / threshold": max(abs(outcome.z) / outcome.threshold for outcome in mine),
-                     "failed": len(failures(mine))})
+        rows.append(
+            {
+                "law": law,
+                "cells": len(mine),
+                "smallest detectable": min(shares),
+                "median detectable": float(np.median(shares)),
+                "largest |z| / threshold": max(abs(outcome.z) / outcome.threshold for outcome in mine),
+                "failed": len(failures(mine)),
+            }
+        )
     return rows
 
 
@@ -53,8 +59,16 @@ def by_wrong_law(wrong: Sequence[Outcome]) -> list[dict[str, Any]]:
         mine = [outcome for outcome in wrong if outcome.wrong_law == name]
         killed = [outcome for outcome in mine if outcome.verdict == "killed"]
         strongest = max(mine, key=lambda outcome: abs(outcome.z) / outcome.threshold)
-        rows.append({"wrong law": name, "in place of": WRONG_LAWS[str(name)].replaces, "cells": len(mine), "killed in": len(killed),
-                     "largest |z|": abs(strongest.z), "in cell": strongest.cell})
+        rows.append(
+            {
+                "wrong law": name,
+                "in place of": WRONG_LAWS[str(name)].replaces,
+                "cells": len(mine),
+                "killed in": len(killed),
+                "largest |z|": abs(strongest.z),
+                "in cell": strongest.cell,
+            }
+        )
     return rows
 
 
@@ -62,11 +76,19 @@ def write_results(folder: Path, suite: Suite, right: Sequence[Outcome], wrong: S
     """Write crosscheck.parquet, summary.json and provenance.json; a file of an earlier check is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / "crosscheck.parquet", columns([*right, *wrong]))
-    write_json(folder / "summary.json", {
-        **about, "cells": len(right), "false_alarm_rate": FALSE_ALARM_RATE, "false_alarm_rate_of_a_cell": suite.alpha,
-        "power": POWER,
-        "failed": [f"{outcome.law}: {outcome.cell}" for outcome in failures(right)], "survivors": survivors(wrong),
-        "laws": by_law(right), "wrong_laws": by_wrong_law(wrong),
-        "scenarios": {scenario.name: described(scenario) for scenario in suite.scenarios},
-    })
+    write_json(
+        folder / "summary.json",
+        {
+            **about,
+            "cells": len(right),
+            "false_alarm_rate": FALSE_ALARM_RATE,
+            "false_alarm_rate_of_a_cell": suite.alpha,
+            "power": POWER,
+            "failed": [f"{outcome.law}: {outcome.cell}" for outcome in failures(right)],
+            "survivors": survivors(wrong),
+            "laws": by_law(right),
+            "wrong_laws": by_wrong_law(wrong),
+            "scenarios": {scenario.name: described(scenario) for scenario in suite.scenarios},
+        },
+    )
     write_json(folder / "provenance.json", provenance(**about))

@@ -30,8 +30,10 @@ def draw_all(scenarios: Sequence[Scenario], seed: int, workers: int, *, progress
             scenario, block, _ = waiting[done]
             parts[scenario.name, block] = done.result()
             bar.update()
-    return {scenario.name: scenario.merge([parts[scenario.name, block] for block in range(len(scenario.blocks()))])
-            for scenario in scenarios}
+    return {
+        scenario.name: scenario.merge([parts[scenario.name, block] for block in range(len(scenario.blocks()))])
+        for scenario in scenarios
+    }
 
 
 def _draw_block(seed: int, scenario: Scenario, block: int, groups: int) -> Totals:
@@ -41,12 +43,17 @@ def _draw_block(seed: int, scenario: Scenario, block: int, groups: int) -> Total
 def judge_all(suite: Suite, totals: dict[str, Totals], replaced: WrongLaw | None = None) -> list[Outcome]:
     """Every cell under its law, or under the wrong law that was put in its place."""
     touched = set() if replaced is None else {cell.name for cell in cells_of(suite, replaced)}
-    return [suite.judge(cell, totals[cell.scenario.name], replaced if cell.name in touched else None) for cell in suite.cells]
+    return [
+        suite.judge(cell, totals[cell.scenario.name], replaced if cell.name in touched else None)
+        for cell in suite.cells
+    ]
 
 
 def judge_wrong(suite: Suite, totals: dict[str, Totals], wrong_laws: Iterable[WrongLaw]) -> list[Outcome]:
     """Every wrong law in every cell where it can be evaluated."""
-    return [suite.judge(cell, totals[cell.scenario.name], wrong) for wrong in wrong_laws for cell in cells_of(suite, wrong)]
+    return [
+        suite.judge(cell, totals[cell.scenario.name], wrong) for wrong in wrong_laws for cell in cells_of(suite, wrong)
+    ]
 
 
 def cells_of(suite: Suite, wrong: WrongLaw) -> list[Cell]:

@@ -39,7 +39,13 @@ def draw_counts(rng: np.random.Generator, cumulative: np.ndarray, group_size: in
 @njit(nogil=True, cache=True)
 @no_type_check
 def count_events(
-    rng: np.random.Generator, groups: int, group_size: int, mu: float, tau: float, events: np.ndarray, correct: np.ndarray
+    rng: np.random.Generator,
+    groups: int,
+    group_size: int,
+    mu: float,
+    tau: float,
+    events: np.ndarray,
+    correct: np.ndarray,
 ) -> None:
     """Add the groups that are active, and those that are active with no rollout in E, to events[0] and events[1].
 

@@ -244,5 +244,9 @@ class Singletons(Scenario):
 
 def described(scenario: Scenario) -> dict[str, Any]:
     """The scenario as plain values, for the summary."""
-    return {"kind": type(scenario).__name__, "groups": scenario.groups, "group_size": scenario.group_size,
-            "resolution": scenario.resolution}
+    return {
+        "kind": type(scenario).__name__,
+        "groups": scenario.groups,
+        "group_size": scenario.group_size,
+        "resolution": scenario.resolution,
+    }

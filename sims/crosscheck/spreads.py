@@ -45,7 +45,9 @@ def singleton_spread(p: np.ndarray, draws: int) -> float:
     return math.sqrt(float((both - once[:, None] * once).sum())) / draws
 
 
-def sampled_spread(policy: Policy, group_size: int, k: int, rewards: tuple[float, float]) -> tuple[list[float], list[float]]:
+def sampled_spread(
+    policy: Policy, group_size: int, k: int, rewards: tuple[float, float]
+) -> tuple[list[float], list[float]]:
     """(spreads, reaches) of P_pos, P_neg and S_R given X = k; the two sides are independent given k."""
     p, right = policy.p, policy.is_correct
     sides = [(p[right], k), (p[~right], group_size - k)]
@@ -75,7 +77,9 @@ def wide_step(policy: Policy, group_size: int, options: StepOptions) -> tuple[tu
 
 def step_means(policy: Policy, group_size: int, options: StepOptions) -> tuple[float, float]:
     """The means about which variances are taken."""
-    total, unsampled = expected_mass_changes(policy.probability, policy.sizes, policy.correct, group_size, **vars(options))
+    total, unsampled = expected_mass_changes(
+        policy.probability, policy.sizes, policy.correct, group_size, **vars(options)
+    )
     return float(total), float(unsampled)
 
 

@@ -25,7 +25,9 @@ OPTION_COLUMNS = ("gamma", "learning_rate", "reward_correct", "reward_wrong", "r
 
 @njit(nogil=True, cache=True)
 @no_type_check
-def probability_update(p: np.ndarray, is_correct: np.ndarray, counts: np.ndarray, option: np.ndarray, dz: np.ndarray) -> None:
+def probability_update(
+    p: np.ndarray, is_correct: np.ndarray, counts: np.ndarray, option: np.ndarray, dz: np.ndarray
+) -> None:
     """Gradient of sum of R_i p_i over drawn actions, each once: p_i (R_i [drawn] - sum_j p_j R_j [drawn])."""
     baseline = 0.0
     for i in range(p.size):
@@ -38,7 +40,9 @@ def probability_update(p: np.ndarray, is_correct: np.ndarray, counts: np.ndarray
 
 @njit(nogil=True, cache=True)
 @no_type_check
-def ratio_update(is_correct: np.ndarray, counts: np.ndarray, group_size: int, option: np.ndarray, dz: np.ndarray) -> None:
+def ratio_update(
+    is_correct: np.ndarray, counts: np.ndarray, group_size: int, option: np.ndarray, dz: np.ndarray
+) -> None:
     """Gradient of sum_j A_j p_j / p_j(old): sum_j A_j ([action of j is i] - p_i), and the A_j sum to 0."""
     mean = 0.0
     for i in range(counts.size):
@@ -74,13 +78,20 @@ def mass_derivatives(p: np.ndarray, is_correct: np.ndarray, counts: np.ndarray, 
             if counts[i] == 0:
                 left_up += up
                 left_down += down
-    return (all_up / total_up - all_down / total_down) / (2 * h), (left_up / total_up - left_down / total_down) / (2 * h)
+    return (all_up / total_up - all_down / total_down) / (2 * h), (left_up / total_up - left_down / total_down) / (
+        2 * h
+    )
 
 
 @njit(nogil=True, cache=True)
 @no_type_check
 def add_steps(
-    rng: np.random.Generator, groups: int, group_size: int, policy: tuple, options: np.ndarray, sums: np.ndarray,
+    rng: np.random.Generator,
+    groups: int,
+    group_size: int,
+    policy: tuple,
+    options: np.ndarray,
+    sums: np.ndarray,
     squares: np.ndarray,
 ) -> None:
     """Add Q_u,pos of each group, then (dQ_pos, dQ_u,pos) for each row of options, and their squares.

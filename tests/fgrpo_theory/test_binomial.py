@@ -21,8 +21,18 @@ def laws() -> tuple[tuple[int, float], ...]:
     """1,700 log-spread laws, N from 1 to 1e7, mu from 1e-15 to 1 - 1e-15, and the corners."""
     rng = generator(0, "test binomial laws")
     spread = [(int(10 ** rng.uniform(0, 7)), 10 ** rng.uniform(-15, 0)) for _ in range(1700)]
-    corners = [(1, 0.5), (2, 1e-15), (2, 1 - 1e-15), (64, 1e-15), (65, 0.5), (10**9, 0.3), (10**9, 1e-15),
-               (10**9, 1 - 1e-15), (10**9, 1e-9), (10**5, 1e-100)]
+    corners = [
+        (1, 0.5),
+        (2, 1e-15),
+        (2, 1 - 1e-15),
+        (64, 1e-15),
+        (65, 0.5),
+        (10**9, 0.3),
+        (10**9, 1e-15),
+        (10**9, 1 - 1e-15),
+        (10**9, 1e-9),
+        (10**5, 1e-100),
+    ]
     return (*((n, 1 - mu if i % 3 == 0 and mu > 1e-16 else mu) for i, (n, mu) in enumerate(spread)), *corners)
 
 
@@ -105,13 +115,27 @@ def test_the_moments_refuse_wrong_recurrences(name: str) -> None:
     weights /= weights.sum()
     truth = exact_moments(size, mu)
     counts = np.arange(size + 1)
-    errors = [abs(float(weights @ counts) / float(truth[0]) - 1),
-              abs(float(weights @ (counts * (counts - 1))) / float(truth[1]) - 1)]
+    errors = [
+        abs(float(weights @ counts) / float(truth[0]) - 1),
+        abs(float(weights @ (counts * (counts - 1))) / float(truth[1]) - 1),
+    ]
     assert max(errors) > 1e-3
 
 
-@pytest.mark.parametrize("case", [(1, 0, 1), (1, 1, 1), (5, 3, 5), (6, 3, 3), (1024, 700, 256), (1024, 1, 1000),
-                                  (2048, 1024, 1024), (40, 40, 7), (40, 0, 7)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (1, 0, 1),
+        (1, 1, 1),
+        (5, 3, 5),
+        (6, 3, 3),
+        (1024, 700, 256),
+        (1024, 1, 1000),
+        (2048, 1024, 1024),
+        (40, 40, 7),
+        (40, 0, 7),
+    ],
+)
 def test_hypergeometric_agrees_with_integers(case: tuple[int, int, int]) -> None:
     population, successes, draws = case
     first, weights = hypergeometric_weights(*case)
@@ -119,23 +143,26 @@ def test_hypergeometric_agrees_with_integers(case: tuple[int, int, int]) -> None
     truth = [comb(successes, y) * comb(population - successes, draws - y) / ways for y in range(draws + 1)]
     kept = slice(first, first + weights.size)
     assert np.asarray(weights) == pytest.approx(np.array(truth[kept]), rel=TOLERANCE, abs=1e-290)
-    assert sum(truth[:first]) + sum(truth[first + weights.size:]) < 1e-290
+    assert sum(truth[:first]) + sum(truth[first + weights.size :]) < 1e-290
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ((0, 0.5), "group_size must be a whole number of at least 1, got group_size=0"),
-    ((-3, 0.5), "group_size must be a whole number of at least 1, got group_size=-3"),
-    ((2.5, 0.5), "group_size must be a whole number of at least 1, got group_size=2.5"),
-    ((float("nan"), 0.5), "group_size must not be NaN, got group_size=nan"),
-    ((10**9 + 1, 0.5), "group_size must be at most 1e9, got group_size=1000000001"),
-    (([4, 8], 0.5), r"group_size must be a single number, got group_size.shape=\(2,\)"),
-    ((4, [0.5, 0.6]), r"mu must be a single number, got mu.shape=\(2,\)"),
-    ((4, []), r"mu must be a single number, got mu.shape=\(0,\)"),
-    ((4, -1e-9), r"mu must lie in \[0, 1\], got mu=-1e-09"),
-    ((4, 1.5), r"mu must lie in \[0, 1\], got mu=1.5"),
-    ((4, float("nan")), "mu must not be NaN, got mu=nan"),
-    ((4, "half"), "mu must be a real number or an array of them, got mu='half'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0.5), "group_size must be a whole number of at least 1, got group_size=0"),
+        ((-3, 0.5), "group_size must be a whole number of at least 1, got group_size=-3"),
+        ((2.5, 0.5), "group_size must be a whole number of at least 1, got group_size=2.5"),
+        ((float("nan"), 0.5), "group_size must not be NaN, got group_size=nan"),
+        ((10**9 + 1, 0.5), "group_size must be at most 1e9, got group_size=1000000001"),
+        (([4, 8], 0.5), r"group_size must be a single number, got group_size.shape=\(2,\)"),
+        ((4, [0.5, 0.6]), r"mu must be a single number, got mu.shape=\(2,\)"),
+        ((4, []), r"mu must be a single number, got mu.shape=\(0,\)"),
+        ((4, -1e-9), r"mu must lie in \[0, 1\], got mu=-1e-09"),
+        ((4, 1.5), r"mu must lie in \[0, 1\], got mu=1.5"),
+        ((4, float("nan")), "mu must not be NaN, got mu=nan"),
+        ((4, "half"), "mu must be a real number or an array of them, got mu='half'"),
+    ],
+)
 def test_bad_input(arguments: tuple, message: str) -> None:
     for call in (binomial_weights, lambda *args: binomial_expectation(*args, lambda k: k)):
         with pytest.raises(ValueError, match=f"^{message}$"):

@@ -37,9 +37,14 @@ LAWS = {
 }
 # (law, draws): (coverage that the score interval has at least, coverage that is told from it).
 CELLS = {
-    ("uniform", 30): (0.93, 0.89), ("uniform", 200): (0.94, 0.91), ("Zipf", 100): (0.94, 0.91),
-    ("Zipf", 600): (0.94, 0.91), ("two classes", 60): (0.95, 0.92), ("two classes", 300): (0.94, 0.91),
-    ("rare class", 50): (0.95, 0.92), ("rare class", 800): (0.95, 0.92),
+    ("uniform", 30): (0.93, 0.89),
+    ("uniform", 200): (0.94, 0.91),
+    ("Zipf", 100): (0.94, 0.91),
+    ("Zipf", 600): (0.94, 0.91),
+    ("two classes", 60): (0.95, 0.92),
+    ("two classes", 300): (0.94, 0.91),
+    ("rare class", 50): (0.95, 0.92),
+    ("rare class", 800): (0.95, 0.92),
 }
 
 
@@ -125,6 +130,7 @@ def test_distribution_free_interval_covers_and_shrinks(law: str) -> None:
     def interval(counts: NDArray[np.int64]) -> Interval:
         result = missing_mass(counts, method="distribution-free")
         return result.lower, result.upper
+
     draws = next(n for name, n in CELLS if name == law)
     assert covered(law, draws, interval) >= least_hits(0.95)
     large = missing_mass(np.r_[np.full(500_000, 1), np.full(250_000, 2)], method="distribution-free")
@@ -188,18 +194,21 @@ def test_wider_levels_nest_and_order_does_not_matter() -> None:
     assert missing_mass([0, 0, *counts[::-1]], level=0.9) == results[1]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (([],), r"counts must have a sum in \[1, 2\*\*53\], got counts.sum=0"),
-    (([0, 0],), r"counts must have a sum in \[1, 2\*\*53\], got counts.sum=0"),
-    (([2**53, 1e300],), r"counts must have a sum in \[1, 2\*\*53\], got counts.sum=1e\+300"),
-    (([1, -1],), "counts must be a whole number of at least 0, got counts=-1"),
-    (([1, 0.5],), "counts must be a whole number of at least 0, got counts=0.5"),
-    (([1, float("inf")],), "counts must be a whole number of at least 0, got counts=inf"),
-    (([1, float("nan")],), "counts must not be NaN, got counts=an array with 1 NaN"),
-    ((5,), r"counts must be one list, got counts.shape=\(\)"),
-    (([[1, 2], [3, 4]],), r"counts must be one list, got counts.shape=\(2, 2\)"),
-    ((["one"],), r"counts must be a real number or an array of them, got counts=\['one'\]"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), r"counts must have a sum in \[1, 2\*\*53\], got counts.sum=0"),
+        (([0, 0],), r"counts must have a sum in \[1, 2\*\*53\], got counts.sum=0"),
+        (([2**53, 1e300],), r"counts must have a sum in \[1, 2\*\*53\], got counts.sum=1e\+300"),
+        (([1, -1],), "counts must be a whole number of at least 0, got counts=-1"),
+        (([1, 0.5],), "counts must be a whole number of at least 0, got counts=0.5"),
+        (([1, float("inf")],), "counts must be a whole number of at least 0, got counts=inf"),
+        (([1, float("nan")],), "counts must not be NaN, got counts=an array with 1 NaN"),
+        ((5,), r"counts must be one list, got counts.shape=\(\)"),
+        (([[1, 2], [3, 4]],), r"counts must be one list, got counts.shape=\(2, 2\)"),
+        ((["one"],), r"counts must be a real number or an array of them, got counts=\['one'\]"),
+    ],
+)
 def test_bad_counts(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         missing_mass(*arguments)

@@ -50,11 +50,20 @@ def test_agrees_with_integers_on_the_grid() -> None:
     assert np.max(np.abs(pass_at_k(*cases.T) / truth - 1)) < TOLERANCE
 
 
-@pytest.mark.parametrize(("case", "value"), [
-    ((10, 3, 5), 11 / 12), ((2048, 1, 1024), 0.5), ((1, 0, 1), 0.0), ((1, 1, 1), 1.0), ((7, 0, 7), 0.0),
-    ((5, 3, 3), 1.0), ((10**6, 10, 10**5), exact(10**6, 10, 10**5)), ((10**6, 10**5, 10), exact(10**6, 10, 10**5)),
-    ((2**53, 1, 1), 2.0**-53),
-])
+@pytest.mark.parametrize(
+    ("case", "value"),
+    [
+        ((10, 3, 5), 11 / 12),
+        ((2048, 1, 1024), 0.5),
+        ((1, 0, 1), 0.0),
+        ((1, 1, 1), 1.0),
+        ((7, 0, 7), 0.0),
+        ((5, 3, 3), 1.0),
+        ((10**6, 10, 10**5), exact(10**6, 10, 10**5)),
+        ((10**6, 10**5, 10), exact(10**6, 10, 10**5)),
+        ((2**53, 1, 1), 2.0**-53),
+    ],
+)
 def test_known_values(case: tuple[int, int, int], value: float) -> None:
     assert pass_at_k(*case) == pytest.approx(value, rel=TOLERANCE, abs=0)
 
@@ -162,34 +171,41 @@ def test_variance_corners() -> None:
     assert pass_at_k_variance(1000, 0.5, 1000) == pytest.approx(2.0**-1000 * miss, rel=TOLERANCE, abs=0)
 
 
-@pytest.mark.parametrize("wrong", [
-    lambda n, mu, k: (1 - mu) ** k * (1 - (1 - mu) ** k) / n,
-    lambda n, mu, k: k**2 * (1 - mu) ** (2 * k - 1) * mu / n,
-    lambda n, mu, k: (1 - mu) ** k * (1 - (1 - mu) ** k) / (n // k),
-    lambda n, mu, k: (1 - mu) ** n - (1 - mu) ** (2 * k),
-], ids=["as if n groups of k", "delta method", "n // k disjoint groups", "k = n form"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda n, mu, k: (1 - mu) ** k * (1 - (1 - mu) ** k) / n,
+        lambda n, mu, k: k**2 * (1 - mu) ** (2 * k - 1) * mu / n,
+        lambda n, mu, k: (1 - mu) ** k * (1 - (1 - mu) ** k) / (n // k),
+        lambda n, mu, k: (1 - mu) ** n - (1 - mu) ** (2 * k),
+    ],
+    ids=["as if n groups of k", "delta method", "n // k disjoint groups", "k = n form"],
+)
 def test_variance_grid_refuses(wrong: Callable[[float, float, float], float]) -> None:
     cases, truth = variance_grid()
     errors = [abs(wrong(*case) / value - 1) for case, value in zip(cases[:300], truth[:300], strict=True)]
     assert max(errors) > 1e-3
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ((4, 2, 5), "k must be at most samples, got k=5, samples=4"),
-    ((4, 5, 2), "correct must be at most samples, got correct=5, samples=4"),
-    (([8, 4], [2, 2], 5), "k must be at most samples, got k=5, samples=4"),
-    ((4, 2, 0), "k must be a whole number of at least 1, got k=0"),
-    ((0, 0, 1), "samples must be a whole number of at least 1, got samples=0"),
-    ((4, -1, 1), "correct must be a whole number of at least 0, got correct=-1"),
-    ((4, 1.5, 1), "correct must be a whole number of at least 0, got correct=1.5"),
-    ((4.5, 1, 1), "samples must be a whole number of at least 1, got samples=4.5"),
-    ((4, 1, float("nan")), "k must not be NaN, got k=nan"),
-    ((float("inf"), 1, 1), "samples must be a whole number of at least 1, got samples=inf"),
-    ((1e300, 1, 1), r"samples must be at most 2\*\*53, got samples=1e\+300"),
-    ((4, "two", 1), "correct must be a real number or an array of them, got correct='two'"),
-    ((4, None, 1), "correct must not be NaN, got correct=nan"),
-    (([4, 4], [1, 1, 1], 1), "samples and correct and k must broadcast together"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((4, 2, 5), "k must be at most samples, got k=5, samples=4"),
+        ((4, 5, 2), "correct must be at most samples, got correct=5, samples=4"),
+        (([8, 4], [2, 2], 5), "k must be at most samples, got k=5, samples=4"),
+        ((4, 2, 0), "k must be a whole number of at least 1, got k=0"),
+        ((0, 0, 1), "samples must be a whole number of at least 1, got samples=0"),
+        ((4, -1, 1), "correct must be a whole number of at least 0, got correct=-1"),
+        ((4, 1.5, 1), "correct must be a whole number of at least 0, got correct=1.5"),
+        ((4.5, 1, 1), "samples must be a whole number of at least 1, got samples=4.5"),
+        ((4, 1, float("nan")), "k must not be NaN, got k=nan"),
+        ((float("inf"), 1, 1), "samples must be a whole number of at least 1, got samples=inf"),
+        ((1e300, 1, 1), r"samples must be at most 2\*\*53, got samples=1e\+300"),
+        ((4, "two", 1), "correct must be a real number or an array of them, got correct='two'"),
+        ((4, None, 1), "correct must not be NaN, got correct=nan"),
+        (([4, 4], [1, 1, 1], 1), "samples and correct and k must broadcast together"),
+    ],
+)
 def test_bad_input(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}") as caught:
         pass_at_k(*arguments)

@@ -53,8 +53,9 @@ def sum_of(left: Law, right: Law, sign: int = 1) -> Law:
     return {Fraction(v, scale): Fraction(p, ways[0] * ways[1]) for v, p in total.items()}
 
 
-def exact_law(baseline: list[int], focal: list[int], samples: int, subsample: int, k: int,
-              one: Callable[..., Law] = subsample_law) -> Law:
+def exact_law(
+    baseline: list[int], focal: list[int], samples: int, subsample: int, k: int, one: Callable[..., Law] = subsample_law
+) -> Law:
     law: Law = {Fraction(0): Fraction(1)}
     for low, high in zip(baseline, focal, strict=True):
         law = sum_of(law, one(samples, high, subsample, k, len(focal)))
@@ -77,8 +78,14 @@ def quantile_of(law: Law, level: Fraction) -> float:
 
 
 SMALL = [
-    ([1, 2, 0], [2, 2, 1], 4, 2), ([0, 0, 0], [1, 1, 1], 5, 2), ([3, 1, 4], [1, 0, 2], 6, 4), ([2], [5], 7, 3),
-    ([5, 0], [5, 1], 5, 4), ([0, 6], [6, 0], 6, 3), ([2, 3, 4, 5], [3, 4, 5, 6], 8, 5), ([3, 3], [3, 3], 6, 6),
+    ([1, 2, 0], [2, 2, 1], 4, 2),
+    ([0, 0, 0], [1, 1, 1], 5, 2),
+    ([3, 1, 4], [1, 0, 2], 6, 4),
+    ([2], [5], 7, 3),
+    ([5, 0], [5, 1], 5, 4),
+    ([0, 6], [6, 0], 6, 3),
+    ([2, 3, 4, 5], [3, 4, 5, 6], 8, 5),
+    ([3, 3], [3, 3], 6, 6),
 ]
 CASES = [(*case, k) for case in SMALL for k in range(1, case[3] + 1)]
 
@@ -98,8 +105,13 @@ def test_small_cases_equal_whole_enumeration(case: tuple) -> None:
 
 
 # pass@k of 12 to 16 answers takes values on a lattice of over 256 steps, so these laws are bracketed.
-BRACKETED = [([3, 1], [4, 6], 20, 12, 6), ([2], [3], 30, 13, 4), ([5, 5, 1], [2, 6, 3], 18, 14, 5),
-             ([0, 2], [3, 3], 24, 16, 9), ([4, 9], [4, 9], 20, 12, 5)]
+BRACKETED = [
+    ([3, 1], [4, 6], 20, 12, 6),
+    ([2], [3], 30, 13, 4),
+    ([5, 5, 1], [2, 6, 3], 18, 14, 5),
+    ([0, 2], [3, 3], 24, 16, 9),
+    ([4, 9], [4, 9], 20, 12, 5),
+]
 
 
 @pytest.mark.parametrize("case", BRACKETED)
@@ -124,12 +136,20 @@ def test_bounds_are_narrow_where_the_law_is_spread() -> None:
 WRONG_LAWS: dict[str, Callable[..., float]] = {
     "with replacement": lambda *case: p_of(exact_law(*case, one=with_replacement_law)),
     "one-sided": lambda *case: p_of(exact_law(*case)) / 2,
-    "ties left out": lambda *case: 2 * min(float(sum(p for v, p in exact_law(*case).items() if v * s < 0)) for s in (1, -1)),
-    "ties halved": lambda *case: 2 * min(
-        float(sum(p * (1 if v else Fraction(1, 2)) for v, p in exact_law(*case).items() if v * s <= 0)) for s in (1, -1)),
+    "ties left out": lambda *case: (
+        2 * min(float(sum(p for v, p in exact_law(*case).items() if v * s < 0)) for s in (1, -1))
+    ),
+    "ties halved": lambda *case: (
+        2
+        * min(
+            float(sum(p * (1 if v else Fraction(1, 2)) for v, p in exact_law(*case).items() if v * s <= 0))
+            for s in (1, -1)
+        )
+    ),
     "k = 1 for every k": lambda *case: p_of(exact_law(*case[:4], 1)),
-    "baseline kept whole": lambda b, f, n, m, k: p_of(sum_of(
-        exact_law([0] * len(f), f, n, m, k), {sum(value(n, c, k) for c in b) / len(b): Fraction(1)}, sign=-1)),
+    "baseline kept whole": lambda b, f, n, m, k: p_of(
+        sum_of(exact_law([0] * len(f), f, n, m, k), {sum(value(n, c, k) for c in b) / len(b): Fraction(1)}, sign=-1)
+    ),
     "problems pooled": lambda b, f, n, m, k: p_of(exact_law([sum(b)], [sum(f)], n * len(b), m * len(b), k)),
 }
 
@@ -177,6 +197,7 @@ def chance_unseen(right: float, wrong: float, draws: int) -> float:
 def test_monte_carlo_is_reproducible() -> None:
     def run() -> SubsamplingTest:
         return subsampling_test_monte_carlo([1, 2], [3, 2], 8, 4, 2, draws=1000, generator=generator(0, "same"))
+
     assert run() == run()
 
 
@@ -235,30 +256,41 @@ def test_transform_and_direct_convolution_agree_within_the_stated_loss() -> None
         assert fast.at_most(point)[1] >= direct.at_most(point)[1] - 1e-13
     assert direct.lost < 1e-36 < fast.lost < 1e-9
     pair = difference_law(laws[0], laws[1])
-    assert sum_law([laws[0], laws[1].mirrored()], transform=False).at_most(5) == pytest.approx(pair.at_most(5), rel=1e-12)
+    assert sum_law([laws[0], laws[1].mirrored()], transform=False).at_most(5) == pytest.approx(
+        pair.at_most(5), rel=1e-12
+    )
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (([1, 2], [1, 9], 8, 4, 1), "focal_correct must be at most samples, got focal_correct=9, samples=8"),
-    (([9, 2], [1, 2], 8, 4, 1), "baseline_correct must be at most samples, got baseline_correct=9, samples=8"),
-    (([1, 2], [1, 2], 8, 9, 1), "subsample must be at most samples, got subsample=9, samples=8"),
-    (([1, 2], [1, 2], [8, 3], 4, 1), "subsample must be at most samples, got subsample=4, samples=3"),
-    (([1, 2], [1, 2], 8, 4, 5), "k must be at most subsample, got k=5, subsample=4"),
-    (([1, 2], [1, 2], 8, 4, 0), "k must be a whole number of at least 1, got k=0"),
-    (([1, 2], [1, 2], 8, 4.5, 1), "subsample must be a whole number of at least 1, got subsample=4.5"),
-    (([1, -2], [1, 2], 8, 4, 1), "baseline_correct must be a whole number of at least 0, got baseline_correct=-2"),
-    (([1, 2], [1, 1.5], 8, 4, 1), "focal_correct must be a whole number of at least 0, got focal_correct=1.5"),
-    (([1, 2], [1, float("nan")], 8, 4, 1), "focal_correct must not be NaN, got focal_correct=an array with 1 NaN"),
-    (([1, 2], [1, 2], float("nan"), 4, 1), "samples must not be NaN, got samples=nan"),
-    (([1, 2], [1, 2, 3], 8, 4, 1), "baseline_correct and focal_correct and samples must broadcast together, got .*"),
-    (([], [], 8, 4, 1), r"baseline_correct must be one non-empty list of problems, got baseline_correct.shape=\(0,\)"),
-    ((3, 4, 8, 4, 1), r"baseline_correct must be one non-empty list of problems, got baseline_correct.shape=\(\)"),
-    (([[1]], [[2]], 8, 4, 1), "baseline_correct must be one non-empty list of problems, got .*"),
-    (([1, 2], [1, 2], 8, [4, 4], 1), r"subsample must be a single number, got subsample.shape=\(2,\)"),
-    (([1, 2], [1, 2], 8, 4, [1]), r"k must be a single number, got k.shape=\(1,\)"),
-    (([1], [2], 10**7, 10**6, 1), "subsample must be at most 1e5, got subsample=1000000"),
-    (([1, 2], ["a", 2], 8, 4, 1), "focal_correct must be a real number or an array of them, got .*"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1, 2], [1, 9], 8, 4, 1), "focal_correct must be at most samples, got focal_correct=9, samples=8"),
+        (([9, 2], [1, 2], 8, 4, 1), "baseline_correct must be at most samples, got baseline_correct=9, samples=8"),
+        (([1, 2], [1, 2], 8, 9, 1), "subsample must be at most samples, got subsample=9, samples=8"),
+        (([1, 2], [1, 2], [8, 3], 4, 1), "subsample must be at most samples, got subsample=4, samples=3"),
+        (([1, 2], [1, 2], 8, 4, 5), "k must be at most subsample, got k=5, subsample=4"),
+        (([1, 2], [1, 2], 8, 4, 0), "k must be a whole number of at least 1, got k=0"),
+        (([1, 2], [1, 2], 8, 4.5, 1), "subsample must be a whole number of at least 1, got subsample=4.5"),
+        (([1, -2], [1, 2], 8, 4, 1), "baseline_correct must be a whole number of at least 0, got baseline_correct=-2"),
+        (([1, 2], [1, 1.5], 8, 4, 1), "focal_correct must be a whole number of at least 0, got focal_correct=1.5"),
+        (([1, 2], [1, float("nan")], 8, 4, 1), "focal_correct must not be NaN, got focal_correct=an array with 1 NaN"),
+        (([1, 2], [1, 2], float("nan"), 4, 1), "samples must not be NaN, got samples=nan"),
+        (
+            ([1, 2], [1, 2, 3], 8, 4, 1),
+            "baseline_correct and focal_correct and samples must broadcast together, got .*",
+        ),
+        (
+            ([], [], 8, 4, 1),
+            r"baseline_correct must be one non-empty list of problems, got baseline_correct.shape=\(0,\)",
+        ),
+        ((3, 4, 8, 4, 1), r"baseline_correct must be one non-empty list of problems, got baseline_correct.shape=\(\)"),
+        (([[1]], [[2]], 8, 4, 1), "baseline_correct must be one non-empty list of problems, got .*"),
+        (([1, 2], [1, 2], 8, [4, 4], 1), r"subsample must be a single number, got subsample.shape=\(2,\)"),
+        (([1, 2], [1, 2], 8, 4, [1]), r"k must be a single number, got k.shape=\(1,\)"),
+        (([1], [2], 10**7, 10**6, 1), "subsample must be at most 1e5, got subsample=1000000"),
+        (([1, 2], ["a", 2], 8, 4, 1), "focal_correct must be a real number or an array of them, got .*"),
+    ],
+)
 def test_bad_input(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         subsampling_test(*arguments)

@@ -46,17 +46,23 @@ def _induction(f):
 
 # Plausible slips, by identity: a sign, an exponent, a swapped class, a forgotten factor, one baseline for another.
 MUTANTS = {
-    "active": [lambda n, mu: 1 - mu**n, lambda n, mu: 1 - mu**n - (1 - mu)**(n - 1), lambda n, mu: (1 - mu)**n - mu**n],
+    "active": [
+        lambda n, mu: 1 - mu**n,
+        lambda n, mu: 1 - mu**n - (1 - mu) ** (n - 1),
+        lambda n, mu: (1 - mu) ** n - mu**n,
+    ],
     "active-every-size": [
-        lambda mu: _series(lambda n: 1 - mu**n), lambda mu: _series(lambda n: 1 - mu**n + (1 - mu)**n)],
+        lambda mu: _series(lambda n: 1 - mu**n),
+        lambda mu: _series(lambda n: 1 - mu**n + (1 - mu) ** n),
+    ],
     "tail-miss": [
-        lambda n, mu, tau: (1 - tau)**n * (1 - mu**n - (1 - mu)**n),  # as if the two were independent
-        lambda n, mu, tau: (1 - tau)**n - (1 - mu)**n,
-        lambda n, mu, tau: (1 - tau)**n - mu**n - (1 - mu)**n,
+        lambda n, mu, tau: (1 - tau) ** n * (1 - mu**n - (1 - mu) ** n),  # as if the two were independent
+        lambda n, mu, tau: (1 - tau) ** n - (1 - mu) ** n,
+        lambda n, mu, tau: (1 - tau) ** n - mu**n - (1 - mu) ** n,
     ],
     "tail-miss-every-size": [
-        lambda a, b: _series(lambda n: (a + b)**n - a**n),
-        lambda a, b: _series(lambda n: (a + b)**n - a**n - b**(n + 1)),
+        lambda a, b: _series(lambda n: (a + b) ** n - a**n),
+        lambda a, b: _series(lambda n: (a + b) ** n - a**n - b ** (n + 1)),
     ],
     "tail-miss-induction": [
         _induction(lambda n: tail_miss.S**n - tail_miss.A**n),
@@ -65,16 +71,16 @@ MUTANTS = {
         _induction(lambda n: n * tail_miss.symmetric(n, tail_miss.A, tail_miss.B)),
     ],
     "tail-miss-thinned": [
-        lambda n, a, b: (a + b)**n * tail_miss.active(n, b),
-        lambda n, a, b: (a + b)**(n - 1) * tail_miss.active(n, b / (a + b)),
+        lambda n, a, b: (a + b) ** n * tail_miss.active(n, b),
+        lambda n, a, b: (a + b) ** (n - 1) * tail_miss.active(n, b / (a + b)),
     ],
     "tail-miss-slope": [
-        lambda n, a, b, tau: (a + b)**n * (b * (a / (a + b))**n + a * (b / (a + b))**n - tau),
-        lambda n, a, b, tau: (a + b)**(n + 1) * tail_miss.slope_factor(n, a, b, tau),
+        lambda n, a, b, tau: (a + b) ** n * (b * (a / (a + b)) ** n + a * (b / (a + b)) ** n - tau),
+        lambda n, a, b, tau: (a + b) ** (n + 1) * tail_miss.slope_factor(n, a, b, tau),
     ],
     "tail-miss-rises-first": [lambda a, b: a * b, lambda a, b: 2 * a * b - 1],
     "tail-miss-factor-falls": [
-        lambda n, a, b, tau: -(b + tau) * (a / (a + b))**n - (a + tau) * (b / (a + b))**n,
+        lambda n, a, b, tau: -(b + tau) * (a / (a + b)) ** n - (a + tau) * (b / (a + b)) ** n,
         lambda n, a, b, tau: -tail_miss.factor_step(n, a, b, tau),
     ],
     "tail-miss-factor-limit": [lambda tau: 0, lambda tau: -2 * tau],
@@ -82,48 +88,58 @@ MUTANTS = {
         tail_miss.real_slope_factor,
         lambda x: sympy.exp(-tail_miss.SIGMA * x) * (tail_miss.real_slope_factor(x) + 2 * tail_miss.SIGMA),
     ],
-    "tail-miss-real-factor-falls": [lambda x: -tail_miss.U**2 * sympy.exp(-tail_miss.U * x)
-                                    - tail_miss.V**2 * sympy.exp(-tail_miss.V * x)],
+    "tail-miss-real-factor-falls": [
+        lambda x: -(tail_miss.U**2) * sympy.exp(-tail_miss.U * x) - tail_miss.V**2 * sympy.exp(-tail_miss.V * x)
+    ],
     "tail-miss-real-factor-limit": [lambda sigma: 0, lambda sigma: sigma],
     "population-tail-miss": [
-        lambda n: tail_miss.population(n) + tail_miss.beta_moment(n, 0) * (1 - tail_miss.RHO)**n,  # inactive groups too
+        lambda n: (
+            tail_miss.population(n) + tail_miss.beta_moment(n, 0) * (1 - tail_miss.RHO) ** n
+        ),  # inactive groups too
         lambda n: tail_miss.population(n).subs(1 - tail_miss.RHO, tail_miss.RHO),
         lambda n: tail_miss.population(n).subs(tail_miss.BETA, tail_miss.BETA + 1),
     ],
     "sampled-mass": [
-        lambda k, masses, total: sum(m * (1 - (1 - m)**k) for m in masses),  # pi in place of q = pi/mu
-        lambda k, masses, total: sum(m * (1 - m / total)**k for m in masses),
+        lambda k, masses, total: sum(m * (1 - (1 - m) ** k) for m in masses),  # pi in place of q = pi/mu
+        lambda k, masses, total: sum(m * (1 - m / total) ** k for m in masses),
         lambda k, masses, total: groups.sampled_mass(k + 1, masses, total),
     ],
     "sampled-correct-mass-rises": [
-        lambda mass, k: mass * groups.REST**(k + 1) * groups.SHARE,
+        lambda mass, k: mass * groups.REST ** (k + 1) * groups.SHARE,
         lambda mass, k: -mass * groups.REST**k * groups.SHARE,
     ],
     "sampled-wrong-mass-falls": [
         lambda mass, m: mass * groups.REST**m * groups.SHARE,
-        lambda mass, m: -mass * groups.REST**(m + 1) * groups.SHARE,
+        lambda mass, m: -mass * groups.REST ** (m + 1) * groups.SHARE,
     ],
     "baseline-rises": [
         lambda c, d, x, y: _correct_step(c * x) - d * y * groups.OTHER_REST**groups.LEFT * groups.OTHER,
-        lambda c, d, x, y: _correct_step(c * x) + d * y * groups.OTHER_REST**(groups.LEFT + 1) * groups.OTHER,
+        lambda c, d, x, y: _correct_step(c * x) + d * y * groups.OTHER_REST ** (groups.LEFT + 1) * groups.OTHER,
     ],
     "unsampled-second-moment": [
-        lambda p, n: p**2 * (1 - p**n), lambda p, n: p * (1 - p)**n, lambda p, n: p**2 * (1 - n * p)],
-    "unsampled-mass-mean": [lambda p, n: sum(p) * (1 - sum(p))**n, lambda p, n: sum(q * (1 - q)**(n - 1) for q in p)],
+        lambda p, n: p**2 * (1 - p**n),
+        lambda p, n: p * (1 - p) ** n,
+        lambda p, n: p**2 * (1 - n * p),
+    ],
+    "unsampled-mass-mean": [
+        lambda p, n: sum(p) * (1 - sum(p)) ** n,
+        lambda p, n: sum(q * (1 - q) ** (n - 1) for q in p),
+    ],
     "success-rate": [lambda m, c, w: m, lambda m, c, w: (m - w) / (c + w), lambda m, c, w: (c - m) / (c - w)],
     "group-advantage": [
         lambda k, m, f, right: groups.finite_advantage(k, m, f, not right),
         lambda k, m, f, right: groups.finite_advantage(k, m, k + m, right),  # ddof 1 taken for 0
         lambda k, m, f, right: groups.finite_advantage(k, m, f, right) * (k + m) / f,
     ],
-    "group-advantage-mean": [lambda k, m: sqrt(k * m) / (k + m), lambda k, m: 2 * k * m / (k + m)**2],
+    "group-advantage-mean": [lambda k, m: sqrt(k * m) / (k + m), lambda k, m: 2 * k * m / (k + m) ** 2],
     "group-advantage-limit": [
         lambda mu, right: groups.limit_advantage(mu, not right),
         lambda mu, right: abs(groups.limit_advantage(mu, right)),
     ],
     "learning-rate-multiplier": [
         lambda g: 4 / sqrt(sympy.pi) * sympy.gamma(g + sympy.Rational(3, 2)) / sympy.gamma(g + 2),
-        lambda g: 2 * groups.multiplier(g), lambda g: groups.multiplier(g / 2),
+        lambda g: 2 * groups.multiplier(g),
+        lambda g: groups.multiplier(g / 2),
     ],
     "softmax-first-order": [lambda i, p, d: p[i] * d[i], lambda i, p, d: p[i] * (d[i] - sum(d) / len(d))],
     "subset-mass": [lambda inner, mass, mean: inner, lambda inner, mass, mean: inner - mean],
@@ -156,21 +172,28 @@ MUTANTS = {
         lambda m: one_step.unsampled_mass_reduced(m._replace(B2=sympy.Integer(0))),
     ],
     "ratio-gradient": [lambda w: w, lambda w: -w / N],
-    "ratio-centred": [lambda k, right, wrong: (right - wrong) * ratio.advantages(k, N)[0],
-                      lambda k, right, wrong: right * R_C + wrong * R_W],
+    "ratio-centred": [
+        lambda k, right, wrong: (right - wrong) * ratio.advantages(k, N)[0],
+        lambda k, right, wrong: right * R_C + wrong * R_W,
+    ],
     "ratio-total-mass": [
         lambda m: ratio.total_mass(m._replace(V_neg=-m.V_neg)),
         lambda m: ratio.total_mass(m) / G,
         lambda m: ratio.total_mass(m._replace(V_pos=m.A2, V_neg=m.B2)),  # each action once
     ],
     "ratio-unsampled-mass": [
-        lambda m: -ratio.unsampled_mass(m), lambda m: sympy.Integer(0),
+        lambda m: -ratio.unsampled_mass(m),
+        lambda m: sympy.Integer(0),
         lambda m: ratio.unsampled_mass(m._replace(V_neg=-m.V_neg)),
     ],
     "ratio-expected-total-mass": [
         lambda n: ratio.expected_total(n) / n,
-        lambda n: ETA * ratio.SPREAD * ratio.activity_mean(n, lambda _: 1)
-        * (ratio.second_moment(ratio.CORRECT_P) + ratio.second_moment(ratio.WRONG_P)),
+        lambda n: (
+            ETA
+            * ratio.SPREAD
+            * ratio.activity_mean(n, lambda _: 1)
+            * (ratio.second_moment(ratio.CORRECT_P) + ratio.second_moment(ratio.WRONG_P))
+        ),
     ],
     "ratio-expected-total-mass-any-group": [
         lambda k, mu, t_pos, t_neg: ratio.conditional_total(k, mu, t_neg, t_pos),
@@ -178,7 +201,8 @@ MUTANTS = {
         lambda k, mu, t_pos, t_neg: N * ratio.conditional_total(k, mu, t_pos, t_neg),
     ],
     "ratio-expected-unsampled-mass": [
-        lambda n: -ratio.expected_unsampled(n), lambda n: ratio.expected_unsampled(n).subs(ratio.SECOND, 1),
+        lambda n: -ratio.expected_unsampled(n),
+        lambda n: ratio.expected_unsampled(n).subs(ratio.SECOND, 1),
     ],
     "ratio-expected-unsampled-mass-any-group": [
         lambda k, r, *rest: ratio.conditional_unsampled(k, 1 - r, *rest),

@@ -50,7 +50,7 @@ def test_expectation_code_computes_the_proved_laws(size):
     found = fgrpo_theory.expected_mass_changes(P, [1] * 4, IS_CORRECT, size, gamma=2.0, surrogate="ratio", **REWARDS)
     mass = sympy.Rational(8, 15)
     point = {ratio.MU: mass, ratio.FIRST: sympy.Rational(5, 8), ratio.SECOND: sympy.Rational(2, 7) / (1 - mass)}
-    point |= {ratio.weight(k): sympy.Rational(size - k, size)**2 for k in range(size + 1)}
+    point |= {ratio.weight(k): sympy.Rational(size - k, size) ** 2 for k in range(size + 1)}
     proved = [_exact(law(size).subs(point)) for law in (ratio.expected_total, ratio.expected_unsampled)]
     assert list(found) == proved
 

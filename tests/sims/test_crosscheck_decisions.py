@@ -11,7 +11,9 @@ from sims.crosscheck.decisions import event_power, event_score, event_threshold,
 ALPHA = 1e-4
 
 
-@pytest.mark.parametrize(("observed", "groups", "expected"), [(30, 100, 0.5), (70, 100, 0.5), (3, 2000, 0.01), (45, 2000, 0.01)])
+@pytest.mark.parametrize(
+    ("observed", "groups", "expected"), [(30, 100, 0.5), (70, 100, 0.5), (3, 2000, 0.01), (45, 2000, 0.01)]
+)
 def test_event_score_is_the_exact_tail(observed, groups, expected):
     side = "less" if observed < groups * expected else "greater"
     tail = binomtest(observed, groups, expected, alternative=side).pvalue

@@ -53,7 +53,9 @@ def test_every_wrong_law_is_refused(name, totals):
     assert any(outcome.verdict == "killed" for outcome in outcomes)
 
 
-@pytest.mark.parametrize("name", ["tail-keeps-all-correct", "dq-u-pos-probability-no-direct", "pass-plug-in", "coverage-plug-in"])
+@pytest.mark.parametrize(
+    "name", ["tail-keeps-all-correct", "dq-u-pos-probability-no-direct", "pass-plug-in", "coverage-plug-in"]
+)
 def test_a_wrong_law_in_place_of_the_right_one_fails_its_cells_alone(name, totals):
     failed = failures(judge_all(suite("quick"), totals, WRONG_LAWS[name]))
     assert {outcome.law for outcome in failed} == {WRONG_LAWS[name].replaces}
@@ -66,7 +68,9 @@ def test_a_wrong_sampler_fails_too(totals):
 
 
 def test_totals_do_not_depend_on_the_number_of_workers():
-    three = [s for s in suite("quick").scenarios if s.name in ("steps six N8", "singletons few n30", "rollouts N64 mu0.02")]
+    three = [
+        s for s in suite("quick").scenarios if s.name in ("steps six N8", "singletons few n30", "rollouts N64 mu0.02")
+    ]
     assert sum(len(scenario.blocks()) for scenario in three) > 3
     first, second = draw_all(three, 3, 1, progress=False), draw_all(three, 3, 2, progress=False)
     other = draw_all(three, 4, 2, progress=False)
@@ -86,7 +90,17 @@ def test_command_writes_the_table_the_summary_and_where_they_come_from(drawn, tm
     right = np.array([name is None for name in table["wrong_law"]])
     assert right.sum() == len(suite("quick").cells)
     assert set(table["verdict"][right]) == {"pass"}
-    assert {"law", "cell", "expected", "observed", "standard_error", "z", "threshold", "detectable", "sample_size"} <= set(table)
+    assert {
+        "law",
+        "cell",
+        "expected",
+        "observed",
+        "standard_error",
+        "z",
+        "threshold",
+        "detectable",
+        "sample_size",
+    } <= set(table)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert (summary["seed"], summary["failed"], summary["survivors"]) == (5, [], [])
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["seed"] == 5
@@ -111,11 +125,14 @@ def test_command_prints_fresh_entropy(drawn, tmp_path, capsys):
     assert len(seeds) == 2
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (("--replace", "nonsense"), "replace must be the name of a wrong law"),
-    (("--seed", "-1"), "seed must be a whole number of at least 0"),
-    (("--workers", "0"), "workers must be a whole number of at least 1"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--replace", "nonsense"), "replace must be the name of a wrong law"),
+        (("--seed", "-1"), "seed must be a whole number of at least 0"),
+        (("--workers", "0"), "workers must be a whole number of at least 1"),
+    ],
+)
 def test_command_refuses_bad_input(words, message):
     with pytest.raises(ValueError, match=message):
         run(*words)

@@ -55,7 +55,9 @@ def test_probability_update_is_the_gradient_of_its_surrogate(rewards):
     np.testing.assert_allclose(dz, gradient(objective, np.log(POLICY.p), option), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("scaled", [{}, {"std_scaled": True, "ddof": 0, "eps": 0.1}, {"std_scaled": True, "ddof": 1, "eps": 1e-4}])
+@pytest.mark.parametrize(
+    "scaled", [{}, {"std_scaled": True, "ddof": 0, "eps": 0.1}, {"std_scaled": True, "ddof": 1, "eps": 1e-4}]
+)
 def test_ratio_update_is_the_gradient_of_its_surrogate(scaled):
     option, dz = StepOptions(surrogate="ratio", reward_correct=2.0, reward_wrong=0.3, **scaled), np.empty(5)
     step_sampler.ratio_update(POLICY.is_correct, COUNTS, int(COUNTS.sum()), np.array(option.row), dz)

@@ -16,8 +16,16 @@ from sims.sparse import SparseEngine, lazy_applies
 from sims.tracking import observe
 
 SMALL = SimConfig(
-    classes=(ActionClass(2.0, 1, True), ActionClass(1.0, 150, True), ActionClass(0.0, 300, False), ActionClass(0.5, 70, False)),
-    group_size=48, steps=120, record_every=40, subsets=(Subset("anchor", 0, 1), Subset("ten", 1, 10)),
+    classes=(
+        ActionClass(2.0, 1, True),
+        ActionClass(1.0, 150, True),
+        ActionClass(0.0, 300, False),
+        ActionClass(0.5, 70, False),
+    ),
+    group_size=48,
+    steps=120,
+    record_every=40,
+    subsets=(Subset("anchor", 0, 1), Subset("ten", 1, 10)),
 )
 VARIANTS = {
     "paper": {},
@@ -52,7 +60,9 @@ def injected_groups(config: SimConfig, steps: int) -> list[np.ndarray]:
     right = sum(group.size for group in config.classes if group.is_correct)
     groups = []
     for step in range(steps):
-        low, high = (0, right) if step % 10 == 9 else (right, config.actions) if step % 15 == 14 else (0, config.actions)
+        low, high = (
+            (0, right) if step % 10 == 9 else (right, config.actions) if step % 15 == 14 else (0, config.actions)
+        )
         ids = random.integers(low, high, config.group_size)
         ids[: config.group_size // 4] = ids[0]
         groups.append(ids)
@@ -75,8 +85,16 @@ def test_same_draws_give_the_same_policy_step_by_step(name):
 
 def test_the_variants_cover_both_rules():
     lazy = {name for name in VARIANTS if lazy_applies(variant(name))}
-    assert lazy == {"paper", "gamma", "gamma half, rewards 1 and 0", "odd rewards", "temperature", "hot", "adamw without decay",
-                    "betas"}
+    assert lazy == {
+        "paper",
+        "gamma",
+        "gamma half, rewards 1 and 0",
+        "odd rewards",
+        "temperature",
+        "hot",
+        "adamw without decay",
+        "betas",
+    }
 
 
 def test_rescaling_and_sleeping_blocks_change_nothing():
@@ -132,8 +150,12 @@ def test_own_draws_agree_in_distribution(group_size):
     """
     config = dataclasses.replace(SMALL, group_size=group_size, steps=60)
     runs, alarm = 24, 1e-6 / 4
-    values = np.array([[_final(kind(dataclasses.replace(config, seed=seed))) for seed in range(runs)]
-                       for kind in (SparseEngine, lambda c: DenseEngine(c, "cpu"))])
+    values = np.array(
+        [
+            [_final(kind(dataclasses.replace(config, seed=seed))) for seed in range(runs)]
+            for kind in (SparseEngine, lambda c: DenseEngine(c, "cpu"))
+        ]
+    )
     assert (values.std(axis=1) > 0).all()
     for column in range(2):
         assert stats.ttest_ind(values[0, :, column], values[1, :, column]).pvalue > alarm
@@ -194,20 +216,23 @@ def test_configuration_survives_json():
     assert SimConfig.from_json(json.loads(json.dumps(config.resolved()))) == config
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"group_size": 0}, "group_size must be a whole number of at least 1"),
-    ({"gamma": -1.0}, "gamma must be finite and at least 0"),
-    ({"surrogate": "ratios"}, "surrogate must be one of ratio, probability"),
-    ({"optimizer": "lion"}, "optimizer must be one of"),
-    ({"learning_rate": float("inf")}, "learning_rate must be finite and above 0"),
-    ({"temperature": 0.0}, "temperature must be finite and above 0"),
-    ({"betas": (0.9, 1.0)}, r"betas must lie in \[0, 1\)"),
-    ({"reward_correct": -1.0}, "reward_correct must be above reward_wrong"),
-    ({"weight_decay": -0.1}, "weight_decay must be finite and at least 0"),
-    ({"classes": ()}, "classes must hold at least one class"),
-    ({"subsets": (Subset("w", 2, 1),)}, "a subset must lie in a class of correct actions"),
-    ({"subsets": (Subset("w", 0, 2),)}, r"size must lie in 1\.\.1"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"group_size": 0}, "group_size must be a whole number of at least 1"),
+        ({"gamma": -1.0}, "gamma must be finite and at least 0"),
+        ({"surrogate": "ratios"}, "surrogate must be one of ratio, probability"),
+        ({"optimizer": "lion"}, "optimizer must be one of"),
+        ({"learning_rate": float("inf")}, "learning_rate must be finite and above 0"),
+        ({"temperature": 0.0}, "temperature must be finite and above 0"),
+        ({"betas": (0.9, 1.0)}, r"betas must lie in \[0, 1\)"),
+        ({"reward_correct": -1.0}, "reward_correct must be above reward_wrong"),
+        ({"weight_decay": -0.1}, "weight_decay must be finite and at least 0"),
+        ({"classes": ()}, "classes must hold at least one class"),
+        ({"subsets": (Subset("w", 2, 1),)}, "a subset must lie in a class of correct actions"),
+        ({"subsets": (Subset("w", 0, 2),)}, r"size must lie in 1\.\.1"),
+    ],
+)
 def test_bad_fields_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(SMALL, **change)

@@ -38,7 +38,9 @@ def state_of(p: np.ndarray) -> tuple[State, np.ndarray]:
     half = len(p) // 2
     config = SimConfig(classes=(ActionClass(0.0, half, True), ActionClass(0.0, len(p) - half, False)), group_size=2**20)
     state = build_state(config, keep_logits=False)
-    slots = np.concatenate([start + np.arange(size) for start, size in zip(state.class_start, state.class_size, strict=True)])
+    slots = np.concatenate(
+        [start + np.arange(size) for start, size in zip(state.class_start, state.class_size, strict=True)]
+    )
     state.class_used[:] = state.class_size
     state.weight[slots] = p * 37.0
     for block in range(state.mass.size):
@@ -159,8 +161,11 @@ def test_first_group_from_untouched_classes(group_size):
 def test_tail_misses_of_a_resting_policy_follow_lemma_3_1(name, tau_size):
     """20,000 groups from a policy that stands still: exact binomial test. It sees an error of 0.028 in the probability."""
     config = SimConfig(
-        classes=(ActionClass(3.0, 1, True), ActionClass(1.0, 60, True), ActionClass(0.0, 400, False)), group_size=8,
-        learning_rate=1e-15, steps=20_000, record_every=20_000,
+        classes=(ActionClass(3.0, 1, True), ActionClass(1.0, 60, True), ActionClass(0.0, 400, False)),
+        group_size=8,
+        learning_rate=1e-15,
+        steps=20_000,
+        record_every=20_000,
         subsets=(Subset("anchor", 0, 1), Subset("one", 1, 1), Subset("many", 1, 40)),
     )
     engine = SparseEngine(config)

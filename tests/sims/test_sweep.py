@@ -40,7 +40,9 @@ def tables(out: Path) -> list[bytes]:
 
 
 def finished(out: Path) -> set[str]:
-    return {folder.name for folder in (out / "runs").glob("*") if folder.suffix != ".partial"} if out.exists() else set()
+    return (
+        {folder.name for folder in (out / "runs").glob("*") if folder.suffix != ".partial"} if out.exists() else set()
+    )
 
 
 def test_tables_hold_every_run_in_the_order_of_the_grid(smoke):
@@ -50,7 +52,10 @@ def test_tables_hold_every_run_in_the_order_of_the_grid(smoke):
     assert (final["step"] == 60).all()
     for place, config in enumerate(runs):
         assert (final["group_size"][place], final["gamma"][place], final["seed"][place]) == (
-            config.group_size, config.gamma, config.seed)
+            config.group_size,
+            config.gamma,
+            config.seed,
+        )
         expected = list(trajectory(SparseEngine(config)))
         mine = slice(4 * place, 4 * place + 4)
         assert rows["Q_pos"][mine].tolist() == [row["Q_pos"] for row in expected]
@@ -102,8 +107,13 @@ def test_longest_runs_start_first(tmp_path):
 
 
 def start(words: list[str], out: Path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "fgrpo.py", *words, "--out", str(out)], cwd=ROOT, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "fgrpo.py", *words, "--out", str(out)],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def children(pid: int) -> list[int]:
@@ -174,7 +184,9 @@ def test_a_full_disk_is_one_line_and_loses_nothing(smoke, tmp_path):
     code = f"import resource, sys, fgrpo; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, -1)); sys.exit(fgrpo.main({words!r}))"
     process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == 2
-    lines = [line for line in process.stderr.replace("\r", "\n").splitlines() if "run/s" not in line and "s/run" not in line]
+    lines = [
+        line for line in process.stderr.replace("\r", "\n").splitlines() if "run/s" not in line and "s/run" not in line
+    ]
     assert len([line for line in lines if line.strip()]) == 1
     assert "the sweep stopped: File too large; 0 of 12 runs are finished and kept" in process.stderr
     assert subprocess.run([sys.executable, "fgrpo.py", *words], cwd=ROOT, capture_output=True).returncode == 0

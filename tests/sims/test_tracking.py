@@ -16,8 +16,11 @@ from sims.sparse import SparseEngine
 from sims.tracking import DRIFT_ENTRIES, Engine, observe, record_steps, trajectory
 
 MIXED = SimConfig(
-    classes=(ActionClass(1.5, 2, True), ActionClass(0.5, 40, True), ActionClass(0.0, 90, False)), group_size=12, steps=30,
-    record_every=12, subsets=(Subset("one", 1, 1), Subset("ten", 1, 10)),
+    classes=(ActionClass(1.5, 2, True), ActionClass(0.5, 40, True), ActionClass(0.0, 90, False)),
+    group_size=12,
+    steps=30,
+    record_every=12,
+    subsets=(Subset("one", 1, 1), Subset("ten", 1, 10)),
 )
 
 
@@ -33,21 +36,35 @@ def test_rows_come_at_the_recorded_steps_and_share_their_columns():
 def test_a_hand_computed_row():
     # Four actions: two correct (0.5 -> 0.4 and 0.1 -> 0.2), two wrong; the group of N = 4 is action 0 three times, action 2 once.
     snapshot = Snapshot(
-        probability=np.array([0.4, 0.2, 0.3, 0.1]), size=np.ones(4, dtype=np.int64),
-        is_correct=np.array([True, True, False, False]), start=np.array([0.5, 0.1, 0.3, 0.1]),
-        counts=np.array([3, 0, 1, 0]), marks=np.array([0, 1, 0, 0], dtype=np.uint8),
+        probability=np.array([0.4, 0.2, 0.3, 0.1]),
+        size=np.ones(4, dtype=np.int64),
+        is_correct=np.array([True, True, False, False]),
+        start=np.array([0.5, 0.1, 0.3, 0.1]),
+        counts=np.array([3, 0, 1, 0]),
+        marks=np.array([0, 1, 0, 0], dtype=np.uint8),
     )
     config = SimConfig(
-        classes=(ActionClass(0.0, 1, True), ActionClass(0.0, 1, True), ActionClass(0.0, 2, False)), group_size=4,
-        learning_rate=1.0, subsets=(Subset("second", 1, 1),),
+        classes=(ActionClass(0.0, 1, True), ActionClass(0.0, 1, True), ActionClass(0.0, 2, False)),
+        group_size=4,
+        learning_rate=1.0,
+        subsets=(Subset("second", 1, 1),),
     )
     row = observe(snapshot, config)
     expected = {
-        "Q_pos": 0.6, "M_ret": 1 - 0.1 / 0.6, "above_start": 0.5, "worst_drop": 0.1, "worst_drop_relative": 0.2, "correct": 3,
-        "active": True, "Q_u_pos": 0.2, "S_R": 0.4 - 0.3, "entropy": -sum(p * np.log(p) for p in (0.4, 0.2, 0.3, 0.1)),
+        "Q_pos": 0.6,
+        "M_ret": 1 - 0.1 / 0.6,
+        "above_start": 0.5,
+        "worst_drop": 0.1,
+        "worst_drop_relative": 0.2,
+        "correct": 3,
+        "active": True,
+        "Q_u_pos": 0.2,
+        "S_R": 0.4 - 0.3,
+        "entropy": -sum(p * np.log(p) for p in (0.4, 0.2, 0.3, 0.1)),
         # Lemma 3.1 with mu 0.6, tau 0.2; the ratio surrogate's step has dz = (3/4)(1/2), 0, -(1/4)(3/2), 0.
         "tail_miss_second_law": 0.8**4 - 0.4**4 - 0.4**4,
-        "dQ_pos": 0.375 * 0.4 * 0.4 + 0.375 * 0.3 * 0.6, "dQ_u_pos": -0.2 * (0.375 * 0.4 - 0.375 * 0.3),
+        "dQ_pos": 0.375 * 0.4 * 0.4 + 0.375 * 0.3 * 0.6,
+        "dQ_u_pos": -0.2 * (0.375 * 0.4 - 0.375 * 0.3),
     }
     assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-12)
 
@@ -57,12 +74,15 @@ def test_both_engines_report_the_same_rows_for_the_same_groups(surrogate):
     config = dataclasses.replace(MIXED, surrogate=surrogate, centre_rewards=surrogate == "ratio", gamma=1.0)
     random = np.random.default_rng(2)
     groups = [random.integers(0, config.actions, config.group_size) for _ in range(config.steps + 1)]
-    for left, right in zip(*(_replay(engine, groups) for engine in (SparseEngine(config), DenseEngine(config, "cpu"))),
-                           strict=True):
+    for left, right in zip(
+        *(_replay(engine, groups) for engine in (SparseEngine(config), DenseEngine(config, "cpu"))), strict=True
+    ):
         # The dense engine has an entry for every action, so it passes the limit of the drift earlier.
         shared = {name for name in left if left[name] is not None and right[name] is not None}
         assert len(shared) >= len(left) - 4
-        assert {name: left[name] for name in shared} == pytest.approx({name: right[name] for name in shared}, rel=1e-9, abs=1e-15)
+        assert {name: left[name] for name in shared} == pytest.approx(
+            {name: right[name] for name in shared}, rel=1e-9, abs=1e-15
+        )
 
 
 def _replay(engine: Engine, groups: list[np.ndarray]) -> list[dict]:
@@ -85,8 +105,14 @@ def test_realised_drift_is_the_first_order_change_of_the_policy(surrogate, centr
     full = DenseEngine(config, "cpu")
     full.inject(np.arange(0, 120, 10))
     snapshot = full.snapshot()
-    dz = logit_update(snapshot.probability, snapshot.is_correct, snapshot.counts, gamma=0.5, surrogate=surrogate,
-                      learning_rate=config.learning_rate)
+    dz = logit_update(
+        snapshot.probability,
+        snapshot.is_correct,
+        snapshot.counts,
+        gamma=0.5,
+        surrogate=surrogate,
+        learning_rate=config.learning_rate,
+    )
     change = softmax_change(snapshot.probability, dz)
     assert row["dQ_pos"] == pytest.approx(change[snapshot.is_correct].sum(), rel=1e-10)
     assert row["dQ_u_pos"] == pytest.approx(change[snapshot.is_correct & (snapshot.counts == 0)].sum(), rel=1e-10)
