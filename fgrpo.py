@@ -21,6 +21,7 @@ from typing import NoReturn
 COMMANDS = {
     "theory": ("fgrpo_theory.cli", "closed forms: tail miss, worst and safe group sizes, exact drift, proofs", ""),
     "sims": ("sims.cli", "categorical simulations and the cross-check of sampling against the closed forms", "sims"),
+    "llm": ("llm.cli", "train, evaluate and compare language models with GRPO and its focal twins", "llm"),
     "figures": ("figures.cli", "draw the figures and the report from result tables", "figures"),
     "reproduce": ("fgrpo", "rebuild the paper's theory and simulations, and the report", "sims,figures"),
 }
@@ -106,7 +107,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
 
 def _missing(chosen: str | None, error: ModuleNotFoundError) -> int:
     extra = COMMANDS[chosen][2] if chosen in COMMANDS else ""
-    if not extra or (error.name or "").split(".")[0] in ("fgrpo_theory", "sims", "figures"):
+    if not extra or (error.name or "").split(".")[0] in ("fgrpo_theory", "sims", "llm", "figures"):
         raise error
     print(
         f"fgrpo {chosen}: error: {error.name} is not installed; pip install 'fgrpo[{extra}]' brings it", file=sys.stderr

@@ -81,7 +81,11 @@ def _pass_columns(table: Table, ks: Sequence[int]) -> dict[str, float | None]:
         row = rows.get(k)
         # A mean over fewer problems than the other runs' is no comparison.
         whole = row is not None and row["problems"] == len(table["problem"])
-        for label, key in ((f"pass@{k}", "pass_at_k"), (f"pass@{k}_low", "bootstrap_low"), (f"pass@{k}_high", "bootstrap_high")):
+        for label, key in (
+            (f"pass@{k}", "pass_at_k"),
+            (f"pass@{k}_low", "bootstrap_low"),
+            (f"pass@{k}_high", "bootstrap_high"),
+        ):
             columns[label] = row[key] if row is not None and whole else None
     return columns
 

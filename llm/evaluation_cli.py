@@ -70,7 +70,9 @@ def _add_compare(commands: Any) -> None:
     )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="evaluated runs; the first is the baseline")
     parser.add_argument("--k", type=int, nargs="+", default=[1, 16, 256], metavar="K", help="tries shown (1 16 256)")
-    parser.add_argument("--start", type=Path, metavar="FOLDER", help="evaluation of the start, for M_ret (the first run)")
+    parser.add_argument(
+        "--start", type=Path, metavar="FOLDER", help="evaluation of the start, for M_ret (the first run)"
+    )
     parser.add_argument("--split", choices=("heldout", "train"), default="heldout", help="which problems (heldout)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write .parquet, .csv or .json")
     _add_form(parser)
@@ -78,7 +80,9 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="form of the output (table)")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="form of the output (table)"
+    )
 
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
@@ -97,7 +101,9 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         if not out.exists():
             problems = task.heldout() if arguments.split == "heldout" else task.train_prompts(config.seed)
             policy = load_model(_start_of(run, config) if arguments.start else run / "model")
-            evaluate(policy, task, problems[: arguments.problems], settings, out, about={"problems": arguments.problems})
+            evaluate(
+                policy, task, problems[: arguments.problems], settings, out, about={"problems": arguments.problems}
+            )
         else:
             kept = read_json(out / "config.json")
             same = kept["settings"] == asdict(settings) and kept["problems"] == arguments.problems

@@ -256,7 +256,9 @@ def _log_softmax_at(
 
 def law_columns(laws: Sequence[AnswerLaw]) -> dict[str, list[Any]]:
     """The laws as a table: one row an answer, with columns problem, answer, mass."""
-    rows = [(law.problem, answer, float(mass)) for law in laws for answer, mass in zip(law.answers, law.mass, strict=True)]
+    rows = [
+        (law.problem, answer, float(mass)) for law in laws for answer, mass in zip(law.answers, law.mass, strict=True)
+    ]
     return {name: [row[i] for row in rows] for i, name in enumerate(("problem", "answer", "mass"))}
 
 

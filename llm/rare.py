@@ -59,7 +59,9 @@ class RareSet:
     def load(cls, path: Path | str) -> RareSet:
         """Read what `save` wrote."""
         table = read_table(path)
-        prompts, completions = (tuple(tuple(json.loads(ids)) for ids in table[name]) for name in ("prompt", "completion"))
+        prompts, completions = (
+            tuple(tuple(json.loads(ids)) for ids in table[name]) for name in ("prompt", "completion")
+        )
         nll = table["base_nll"].astype(np.float64)
         return cls(tuple(table["problem"].tolist()), prompts, completions, nll, int(table["correct"][0]))
 

@@ -5,4 +5,4 @@ from jaxtyping import install_import_hook
 # Of sims, everything but the compiled modules: numba cannot compile a function wrapped by a checker.
 CHECKED_SIMS = ["config", "presets", "snapshot", "sparse", "dense", "tracking", "sweep", "workers", "cli", "crosscheck"]
 
-install_import_hook(["fgrpo_theory", *(f"sims.{name}" for name in CHECKED_SIMS)], "typecheck.checked")
+install_import_hook(["fgrpo_theory", "llm", *(f"sims.{name}" for name in CHECKED_SIMS)], "typecheck.checked")

@@ -59,4 +59,3 @@ def _maker(name: str) -> Callable[..., Any]:
 
         return load_function(name)
     raise ValueError(f"task must be one of {', '.join(NAMES)} or module:function, got task={name!r}")
-

@@ -162,7 +162,9 @@ def test_bootstrap_is_the_bootstrap():
 def test_compare_matches_its_sources(evaluated):
     rows = compare([evaluated / name for name in ("start", "near", "far")], ks=(1, 8, 4096))
     assert [row["run"] for row in rows] == ["start", "near", "far"]
-    counts = [read_table(evaluated / name / "evaluation_heldout" / "counts.parquet") for name in ("start", "near", "far")]
+    counts = [
+        read_table(evaluated / name / "evaluation_heldout" / "counts.parquet") for name in ("start", "near", "far")
+    ]
     for row, table in zip(rows, counts, strict=True):
         assert row["pass@8"] == pytest.approx(np.mean(pass_at_k(table["scorable"], table["correct"], 8)))
         assert row["pass@4096"] is None
@@ -180,7 +182,13 @@ def test_paired_test_and_files(tmp_path):
     correct = {"base": [10, 40, 0], "focal": [30, 44, 1]}
     for name, numbers in correct.items():
         (tmp_path / name).mkdir()
-        columns = {"problem": ["a", "b", "c"], "samples": [64] * 3, "scorable": [64] * 3, "correct": numbers, "unscorable": [0] * 3}
+        columns = {
+            "problem": ["a", "b", "c"],
+            "samples": [64] * 3,
+            "scorable": [64] * 3,
+            "correct": numbers,
+            "unscorable": [0] * 3,
+        }
         write_table(tmp_path / name / "counts.parquet", columns)
     write_json(tmp_path / "focal" / "rare.json", {"rise": 1.5, "low": 1.0, "high": 2.0})
     rows = compare([tmp_path / name for name in correct])
@@ -190,7 +198,9 @@ def test_paired_test_and_files(tmp_path):
     assert terminal_rows(rows)[1]["rare_rise"] == "1.5 [1, 2]"
     for kind in ("parquet", "csv"):
         write_comparison(rows, tmp_path / f"table.{kind}")
-        assert read_table(tmp_path / f"table.{kind}")["pass@1"].tolist() == pytest.approx([row["pass@1"] for row in rows])
+        assert read_table(tmp_path / f"table.{kind}")["pass@1"].tolist() == pytest.approx(
+            [row["pass@1"] for row in rows]
+        )
     write_comparison(rows, tmp_path / "table.json")
     assert json.loads((tmp_path / "table.json").read_text())[0]["p@1"] is None
     with pytest.raises(ValueError, match="path must end"):
@@ -200,7 +210,10 @@ def test_paired_test_and_files(tmp_path):
 
 
 def test_runs_on_other_problems_are_refused(tmp_path, evaluated):
-    write_table(tmp_path / "counts.parquet", {"problem": ["x"], "samples": [1], "scorable": [1], "correct": [1], "unscorable": [0]})
+    write_table(
+        tmp_path / "counts.parquet",
+        {"problem": ["x"], "samples": [1], "scorable": [1], "correct": [1], "unscorable": [0]},
+    )
     with pytest.raises(ValueError, match="same problems"):
         compare([evaluated / "start", tmp_path])
 

@@ -71,7 +71,8 @@ def every_sequence(model, prompt, temperature, eos_ids, longest=5):
 
 
 @pytest.mark.parametrize(
-    ("kind", "temperature", "eos_ids"), [("llama", 0.7, (EOS, OTHER_EOS)), ("qwen2", 1.0, (EOS,)), ("gpt2", 1.3, (EOS,))]
+    ("kind", "temperature", "eos_ids"),
+    [("llama", 0.7, (EOS, OTHER_EOS)), ("qwen2", 1.0, (EOS,)), ("gpt2", 1.3, (EOS,))],
 )
 def test_equals_the_enumeration_of_all_sequences(kind, temperature, eos_ids):
     model, tokenizer, prompt = tiny_model(kind), TinyTokenizer(), torch.tensor([1, 4, 3])

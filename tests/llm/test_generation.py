@@ -19,7 +19,6 @@ def drawn(model, tokenizer, prompts, group_size=6, *, seed=0, max_new_tokens=10,
     )  # fmt: skip
 
 
-
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_masks_end_with_the_first_eos_of_any_kind(kind, prompts, tokenizer):
     rollouts = drawn(build_model(kind), tokenizer, prompts, 12)

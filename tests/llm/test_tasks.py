@@ -103,7 +103,14 @@ def legs():
     options = {"min_animals": 2, "max_animals": 3}
     task = load_task(
         "reasoning_gym",
-        {"dataset": "leg_counting", "options": options, "train_size": 40, "heldout_size": 5, "examples": 2, "limits": LIMITS},
+        {
+            "dataset": "leg_counting",
+            "options": options,
+            "train_size": 40,
+            "heldout_size": 5,
+            "examples": 2,
+            "limits": LIMITS,
+        },
     )
     yield task
     task.close()
@@ -130,7 +137,15 @@ def test_reasoning_gym_seeds_and_examples(legs):
     assert [turn["role"] for turn in first[0].prompt] == ["system", *["user", "assistant"] * 2, "user"]
 
 
-EVALUATING = ("n_queens", "spiral_matrix", "string_insertion", "binary_matrix", "countdown", "puzzle24", "simple_integration")
+EVALUATING = (
+    "n_queens",
+    "spiral_matrix",
+    "string_insertion",
+    "binary_matrix",
+    "countdown",
+    "puzzle24",
+    "simple_integration",
+)
 
 
 def test_scorers_that_evaluate_never_see_code(tmp_path):
@@ -138,7 +153,8 @@ def test_scorers_that_evaluate_never_see_code(tmp_path):
     witness = tmp_path / "witness"
     code = f"__import__('pathlib').Path('{witness}').touch()"
     golds = [
-        {"dataset": name, "options": {}, "entry": reasoning_gym.create_dataset(name, size=1, seed=1)[0]} for name in EVALUATING
+        {"dataset": name, "options": {}, "entry": reasoning_gym.create_dataset(name, size=1, seed=1)[0]}
+        for name in EVALUATING
     ]
     with VerifierPool(
         "llm.verifiers.reasoning_gym_answer:make_grader", options={"form": "whole", "threshold": 1.0}, workers=1
@@ -200,14 +216,18 @@ def test_filters_are_counted_and_golds_checked(tmp_path):
 def test_parquet_gives_the_same_problems(tmp_path):
     rows = ROWS[:1] + ROWS[5:6]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    write_table(tmp_path / "rows.parquet", {name: np.array([row[name] for row in rows]) for name in ("prompt", "answer")})
+    write_table(
+        tmp_path / "rows.parquet", {name: np.array([row[name] for row in rows]) for name in ("prompt", "answer")}
+    )
     loaded = [make_dataset(tmp_path / f"rows.{kind}", check_golds=False) for kind in ("jsonl", "parquet")]
     assert loaded[0].train_prompts(0) == loaded[1].train_prompts(0)
     assert loaded[0].heldout() == loaded[1].heldout()
 
 
 def test_duplicates():
-    problems = [Problem(str(i), prompt, answer) for i, (prompt, answer) in enumerate([("a", 1), ("b", 1), ("a", 2), ("b", 1)])]
+    problems = [
+        Problem(str(i), prompt, answer) for i, (prompt, answer) in enumerate([("a", 1), ("b", 1), ("a", 2), ("b", 1)])
+    ]
     assert without_duplicates(problems) == ([problems[1]], 1, 2)
 
 

@@ -66,6 +66,8 @@ def build_tokenizer(*, adds_bos: bool = False, pad: bool = False) -> PreTrainedT
 
         core.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     extra = {"pad_token": "<unk>"} if pad else {}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>", eos_token="</s>", unk_token="<unk>", **extra)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<s>", eos_token="</s>", unk_token="<unk>", **extra
+    )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
