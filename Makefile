@@ -1,5 +1,6 @@
 # make reproduce   set up, rebuild theory, simulations, cross-check, figures and the report (results/report.html)
-# make test        set up, lint, check types and layers, run the tests
+# make test        set up, lint, check types and layers, run the tests of theory, simulations and figures
+# make test-llm    the tests of the trainer
 # The environment is .venv; PYTHON picks the interpreter that makes it (3.11 to 3.13).
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,8 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 CHROMIUM := $(shell command -v chromium && command -v chromedriver)
 # Page tests need a browser; everything else runs on a bare machine.
 BROWSER := $(if $(CHROMIUM),,and not browser)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not ray $(BROWSER)"
 
-.PHONY: setup reproduce test test-slow test-ray lint bench clean
+.PHONY: setup reproduce test test-llm test-slow test-ray lint bench clean
 setup: $(VENV)/.dev
 
 $(VENV)/pyvenv.cfg:
@@ -34,7 +36,10 @@ reproduce: $(VENV)/.run
 
 test: lint
 	$(if $(CHROMIUM),,@echo "no chromium: the tests marked browser are left out" >&2)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not ray $(BROWSER)"
+	$(PYTEST) --ignore tests/llm --ignore llm
+
+test-llm: $(VENV)/.dev
+	$(PYTEST) tests/llm llm
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "slow and not ray $(BROWSER)"
