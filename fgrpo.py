@@ -15,6 +15,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 # sub-command: (module with `configure(parser)`, one line of help, the extra that installs what it needs)
@@ -68,7 +69,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         return _missing(chosen, error)
     except KeyboardInterrupt:
-        print("fgrpo: interrupted; finished work is kept, the same command goes on from there", file=sys.stderr)
+        print("fgrpo: interrupted; runs that a sweep or a training has finished are kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (head, less) has gone; give the interpreter a working stdout to flush at exit.
@@ -91,9 +92,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Run every step as the command that is printed before it; 1 if a check failed, but the report is written all the same."""
+    out = _results_folder(arguments.out)
     start, failed = time.monotonic(), []
     for step in REPRODUCE:
-        words = [word.format(out=arguments.out) for word in step.split()]
+        words = [word.format(out=out) for word in step.split()]
         print(f"\n$ fgrpo {shlex.join(words)}", file=sys.stderr, flush=True)
         code = main(words)
         if code not in (0, 1):
@@ -101,8 +103,22 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         failed += [words] if code else []
     for words in failed:
         print(f"fgrpo reproduce: a check has failed in: fgrpo {shlex.join(words)}", file=sys.stderr)
-    print(f"report: {arguments.out}/report.html ({time.monotonic() - start:.0f} s)")
+    print(f"report: {out}/report.html ({time.monotonic() - start:.0f} s)")
     return int(bool(failed))
+
+
+def _results_folder(name: str) -> Path:
+    """The folder, made now: a wrong one must be refused before the work, not after it."""
+    folder = Path(name)
+    if not name.strip() or (folder.exists() and not folder.is_dir()):
+        raise ValueError(f"out must be a folder, got out={name!r}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"out must be a folder that can be written, got out={name!r} ({error.strerror})") from error
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"out must be a folder that can be written, got out={name!r}")
+    return folder
 
 
 def _missing(chosen: str | None, error: ModuleNotFoundError) -> int:

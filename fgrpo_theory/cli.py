@@ -47,7 +47,14 @@ def _add_tail_miss(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "(tail miss), and that an active group misses it. Example: fgrpo theory tail-miss --mu 0.3 --rho 0.1",
     )
     _add_policy(parser)
-    parser.add_argument("--group-sizes", type=float, nargs="+", default=[2, 4, 8, 16, 32, 64, 128, 256], metavar="N")
+    parser.add_argument(
+        "--group-sizes",
+        type=float,
+        nargs="+",
+        default=[2, 4, 8, 16, 32, 64, 128, 256],
+        metavar="N",
+        help="group sizes (2 4 ... 256)",
+    )
     _add_form(parser)
     parser.set_defaults(run=run_tail_miss)
 
@@ -108,7 +115,9 @@ def _add_drift(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar=("ACTIONS", "LOGIT"),
         help="a class of wrong actions; may be repeated",
     )
-    parser.add_argument("--group-sizes", type=float, nargs="+", default=_POWERS, metavar="N")
+    parser.add_argument(
+        "--group-sizes", type=float, nargs="+", default=_POWERS, metavar="N", help="group sizes (2 4 8 ... 131072)"
+    )
     parser.add_argument("--gamma", type=float, nargs="+", default=[0.0, 1.0], help="focal exponents (0 1)")
     parser.add_argument(
         "--surrogate",
@@ -120,7 +129,9 @@ def _add_drift(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--std-scaled", action="store_true", help="divide the centred rewards by their std (ratio only)"
     )
     parser.add_argument("--learning-rate", type=float, default=1.0, help="eta (1)")
-    parser.add_argument("--rewards", type=float, nargs=2, default=[1.0, -1.0], metavar=("CORRECT", "WRONG"))
+    parser.add_argument(
+        "--rewards", type=float, nargs=2, default=[1.0, -1.0], metavar=("CORRECT", "WRONG"), help="rewards (1 -1)"
+    )
     _add_form(parser)
     parser.set_defaults(run=run_drift)
 
@@ -144,6 +155,7 @@ def _policies(arguments: argparse.Namespace) -> tuple[FloatArray, FloatArray]:
     mu = np.atleast_1d(np.asarray(arguments.mu, dtype=np.float64))
     given = arguments.tau if arguments.rho is None else arguments.rho
     rare = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    require((mu > 0) & (mu <= 1), "mu must lie in (0, 1]", mu=mu)
     if arguments.rho is not None:
         require((rare > 0) & (rare <= 1), "rho must lie in (0, 1]", rho=rare)
     grid_mu, grid_rare = np.meshgrid(mu, rare, indexing="ij")
@@ -240,11 +252,13 @@ def run_plan(arguments: argparse.Namespace) -> None:
     where = "inside" if low <= present <= high else "outside"
     print(render(rows))
     print(
-        f"\nAt N = {present:g} a group updates and misses the rare subset (probability {tau:.3g}) in {miss:.1%} of cases; "
+        f"\nAt N = {present:g} a group updates and misses the rare subset (probability {tau:.3g}) in {miss:.1%} of groups; "
         f"that is {where} the concentration zone, N = {low} to {high}."
     )
     print(
-        f"From N = {safe} on the tail miss is at most {arguments.max_miss:g}: {safe / present:.3g} times your rollouts."
+        f"No group size misses it more often than {arguments.max_miss:g}."
+        if tail_miss_probability(peak, mu, tau) <= arguments.max_miss
+        else f"From N = {safe} on the tail miss is at most {arguments.max_miss:g}: {safe / present:.3g} times your rollouts."
     )
     print("\nThe focal weight costs no rollouts; mean size of the update at your N:")
     print(render(focal))
@@ -284,6 +298,7 @@ def softmax_classes(
     """(probability of one action, actions, correct?) of each class, from (actions, logit) pairs; None, None: the paper's."""
     if correct is None and wrong is None:
         correct, wrong = PAPER_CORRECT, PAPER_WRONG
+    require(bool(correct) and bool(wrong), "classes must hold correct and wrong actions", correct=correct, wrong=wrong)
     classes = [*(correct or []), *(wrong or [])]
     size, logit = np.array(classes, dtype=np.float64).T
     require(
@@ -299,6 +314,11 @@ def softmax_classes(
 def run_prove(arguments: argparse.Namespace) -> int:
     """Prove every identity, say each as it comes, and return 1 if one failed."""
     from .symbolic import prove_all
+
+    # Before the work, so that a folder that cannot be made is refused at once.
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        require(not arguments.out.is_dir(), "out must be a file", out=str(arguments.out))
 
     rows: list[Row] = []
     for proof in prove_all():
@@ -317,7 +337,6 @@ def run_prove(arguments: argparse.Namespace) -> int:
             }
         )
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(arguments.out, rows)
     shown = [{k: row[k] for k in ("name", "source", "residual")} for row in rows] if arguments.form == "table" else rows
     print(render(shown, arguments.form))

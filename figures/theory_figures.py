@@ -219,7 +219,7 @@ def worst_paint(numbers: Numbers) -> Figure:
 
 register(
     "figure1",
-    title="Why the usual group size is the worst one",
+    title="Which group size misses the rare kind most often",
     source="1",
     published=["table2_group_size"],
     numbers=figure1_numbers,

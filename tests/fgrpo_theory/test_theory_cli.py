@@ -95,7 +95,7 @@ def test_plan_sets_yours_beside_the_worst_and_the_safe_size(run: Any) -> None:
 
 def test_plan_says_whether_your_size_is_in_the_zone(run: Any) -> None:
     text = run("plan --mu 0.3 --rho 0.1")
-    assert "in 72.6% of cases; that is inside the concentration zone, N = 2 to 33." in text
+    assert "in 72.6% of groups; that is inside the concentration zone, N = 2 to 33." in text
     assert "From N = 99 on the tail miss is at most 0.05: 12.4 times your rollouts." in text
     assert "outside the concentration zone" in run("plan --mu 0.3 --rho 0.1 --group-size 64")
 
