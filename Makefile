@@ -24,11 +24,15 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.run
 	@echo "setting up $(VENV) for the tests" >&2
+	$(PIP) --editable '.[sims,figures,dev]'
+	@touch $@
+
+$(VENV)/.llm: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) --editable '.[sims,figures,llm,dev]'
 	@touch $@
 
 $(VENV)/.cluster: pyproject.toml constraints.txt | $(VENV)/.dev
-	$(PIP) --editable '.[sims,figures,llm,dev,cluster]'
+	$(PIP) --editable '.[sims,figures,dev,cluster]'
 	@touch $@
 
 reproduce: $(VENV)/.run
@@ -36,16 +40,16 @@ reproduce: $(VENV)/.run
 
 test: lint
 	$(if $(CHROMIUM),,@echo "no chromium: the tests marked browser are left out" >&2)
-	$(PYTEST) --ignore tests/llm --ignore llm
+	$(PYTEST) tests fgrpo_theory sims figures --ignore tests/llm --ignore-glob '*/support/llm_*'
 
-test-llm: $(VENV)/.dev
+test-llm: $(VENV)/.llm
 	$(PYTEST) tests/llm llm
 
-test-slow: $(VENV)/.dev
+test-slow: $(VENV)/.llm
 	$(BIN)/python -m pytest -m "slow and not ray $(BROWSER)"
 
 test-ray: $(VENV)/.cluster
-	$(BIN)/python -m pytest -m ray
+	$(BIN)/python -m pytest -m ray tests/sims
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
