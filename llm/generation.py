@@ -22,6 +22,7 @@ from fgrpo_theory.foundation import seeds
 from fgrpo_theory.foundation.checks import require
 
 from .models import backbone_and_head, dropout_off, shares_prompts, unwrap
+from .packing import PackedPrompts
 from .rollouts import Rollouts, completion_mask
 from .samplers import Warping, draw, log_law, warped
 from .shared_attention import DecodeState, run
@@ -51,13 +52,12 @@ class SharedDecoder:
 
     def __init__(self, model: Any, prompts: Sequence[Tensor], group_size: int) -> None:
         self.backbone, self.head = backbone_and_head(model)
-        self.prompts, self.group_size = prompts, group_size
-        self.state = DecodeState([len(prompt) for prompt in prompts], group_size, prompts[0].device)
+        self.prompts, self.group_size = PackedPrompts(prompts), group_size
+        self.state = DecodeState(self.prompts, group_size)
 
     def start(self) -> Float[Tensor, "row vocabulary"]:
-        hidden = run(self.backbone, torch.cat(list(self.prompts))[None], self.state)[0]
-        ends = self.state.prompt_lengths.cumsum(0) - 1
-        return self.head(hidden.index_select(0, ends)).repeat_interleave(self.group_size, dim=0)
+        hidden = run(self.backbone, self.prompts.token_ids[None], self.state)[0]
+        return self.head(hidden.index_select(0, self.prompts.ends)).repeat_interleave(self.group_size, dim=0)
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocabulary"]:
         return self.head(run(self.backbone, tokens[:, None], self.state)[:, 0])

@@ -24,6 +24,7 @@ from torch.utils.checkpoint import checkpoint
 from fgrpo_theory.foundation.checks import require
 
 from .models import backbone_and_head, dropout_off, shares_prompts, unwrap
+from .packing import PackedPrompts
 from .rollouts import Rollouts, split
 from .shared_attention import PackedLayout, run
 
@@ -131,14 +132,14 @@ def _shared_pass(model: Any, rollouts: Rollouts, temperature: float, with_entrop
     """Values of the counted tokens in the mask's order, from one packed row."""
     backbone, head = backbone_and_head(model)
     read = _read_tokens(rollouts)
-    prompt_lengths = [len(prompt) for prompt in rollouts.prompts]
-    layout = PackedLayout(prompt_lengths, read.sum(-1).tolist(), rollouts.mask.device, model.dtype)
-    token_ids = torch.cat([*rollouts.prompts, rollouts.completions[read]])
+    prompts = PackedPrompts(rollouts.prompts)
+    layout = PackedLayout(prompts, read.sum(-1).tolist(), model.dtype)
+    token_ids = torch.cat([prompts.token_ids, rollouts.completions[read]])
     hidden = run(backbone, token_ids[None], layout)[0]
     # A token is scored where the token before it was read; the first one at the prompt's end.
     source = torch.empty_like(rollouts.completions)
-    source[..., 0] = (torch.tensor(prompt_lengths, device=source.device).cumsum(0) - 1)[:, None]
-    source[..., 1:] = (sum(prompt_lengths) - 1 + read.flatten().cumsum(0).view(read.shape))[..., :-1]
+    source[..., 0] = prompts.ends[:, None]
+    source[..., 1:] = (layout.prompt_tokens - 1 + read.flatten().cumsum(0).view(read.shape))[..., :-1]
     counted = hidden.index_select(0, source[rollouts.mask])
     return _score(head, counted, rollouts.completions[rollouts.mask], temperature, with_entropy)
 

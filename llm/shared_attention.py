@@ -5,7 +5,8 @@ batch may be one packed row without padding: all prompts, then all completions. 
 whom, and learns it from a layout that travels through the model's keyword arguments:
 
 - `PackedLayout`: prompts and completions in one differentiable pass. Keys of a prompt serve every rollout of its group,
-  so autograd adds the rollouts' gradients there: exact, and the prompt is computed once.
+  so autograd adds the rollouts' gradients there: exact, and the prompt is computed once. What all prompts of the batch
+  begin with (a system prompt, solved examples) is computed once for all of them (`packing`).
 - `DecodeState`: one new token for each live rollout. The prompts' keys and values are kept once a group, never repeated;
   a rollout's own keys grow in a buffer, and finished rollouts are dropped from it.
 
@@ -15,7 +16,6 @@ Without a layout it is transformers' own `sdpa`. Left out: sliding windows, soft
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,80 +26,50 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from .packing import PackedPrompts, Padding, sdpa
+
 NAME = "fgrpo_shared"
 _REFUSED = ("sliding_window", "softcap", "s_aux", "position_bias")
 
 
-@dataclass
-class Padding:
-    """Where the tokens of rows of unequal length sit in a rectangle [row, longest]."""
-
-    lengths: list[int]
-    device: torch.device
-    longest: int = field(init=False)
-    slots: Int[Tensor, " token"] | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.longest = max(self.lengths)
-        lengths = torch.tensor(self.lengths)
-        places = torch.arange(self.longest).expand(len(self.lengths), -1)
-        full = bool((lengths == self.longest).all())
-        self.slots = None if full else (places < lengths[:, None]).flatten().nonzero()[:, 0].to(self.device)
-
-    def pad(self, packed: Tensor) -> Tensor:
-        """[token, ...] -> [row, longest, ...], zeros in the gaps."""
-        shape = (len(self.lengths), self.longest, *packed.shape[1:])
-        if self.slots is None:
-            return packed.reshape(shape)
-        flat = packed.new_zeros(len(self.lengths) * self.longest, *packed.shape[1:])
-        return flat.index_copy(0, self.slots, packed).view(shape)
-
-    def unpad(self, padded: Tensor) -> Tensor:
-        """[row, longest, ...] -> [token, ...]."""
-        flat = padded.flatten(0, 1)
-        return flat if self.slots is None else flat.index_select(0, self.slots)
-
-
 class PackedLayout:
-    """One row of tokens: the prompts one after another, then every rollout's tokens, group by group."""
+    """One row of tokens: the prompts (`PackedPrompts`), then every rollout's tokens, group by group."""
 
-    def __init__(
-        self, prompt_lengths: list[int], completion_lengths: list[list[int]], device: torch.device, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, prompts: PackedPrompts, completion_lengths: list[list[int]], dtype: torch.dtype) -> None:
+        device = prompts.token_ids.device
         flat = [length for group in completion_lengths for length in group]
-        self.prompts = Padding(prompt_lengths, device)
+        self.prompts = prompts
         self.completions = Padding(flat, device) if max(flat) else None
-        self.prompt_tokens, self.group_size = sum(prompt_lengths), len(completion_lengths[0])
+        self.prompt_tokens, self.group_size = len(prompts.token_ids), len(completion_lengths[0])
         if self.completions is not None:
-            self.bias = self._bias(prompt_lengths, self.completions.longest, dtype).to(device)
-        positions = [torch.arange(length) for length in prompt_lengths]
-        positions += [
+            self.bias = self._bias(prompts.lengths, self.completions.longest, dtype).to(device)
+        positions = [
             torch.arange(start, start + length)
-            for start, group in zip(prompt_lengths, completion_lengths, strict=True)
+            for start, group in zip(prompts.lengths, completion_lengths, strict=True)
             for length in group
         ]
-        self.position_ids = torch.cat(positions).to(device)[None]
+        self.position_ids = torch.cat([prompts.position_ids, torch.cat(positions).to(device)])[None]
 
     def _bias(self, prompt_lengths: list[int], longest: int, dtype: torch.dtype) -> Float[Tensor, "row 1 query key"]:
         """0 where a completion token sees a key, -inf elsewhere; keys are the padded prompt, then the rollout's own."""
         own = torch.ones(longest, longest, dtype=torch.bool).tril()
         in_prompt = torch.arange(self.prompts.longest) < torch.tensor(prompt_lengths)[:, None]
-        if self.prompts.slots is None:
+        if self.prompts.rests.slots is None:
             in_prompt = in_prompt[:1]
         seen = torch.cat([in_prompt[:, None].expand(-1, longest, -1), own.expand(len(in_prompt), -1, -1)], dim=-1)
         bias = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))[:, None]
-        return bias if self.prompts.slots is None else bias.repeat_interleave(self.group_size, dim=0)
+        return bias if self.prompts.rests.slots is None else bias.repeat_interleave(self.group_size, dim=0)
 
     def attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
         """[1, head, token, width] each -> [1, token, head, width]."""
         query, key, value = (x[0].transpose(0, 1) for x in (query, key, value))
         cut = self.prompt_tokens
-        prompt_key, prompt_value = self.prompts.pad(key[:cut]), self.prompts.pad(value[:cut])
-        out = self.prompts.unpad(_sdpa(self.prompts.pad(query[:cut]), prompt_key, prompt_value, scaling, None))
+        prompt_key, prompt_value = self.prompts.apart(key[:cut]), self.prompts.apart(value[:cut])
+        out = self.prompts.attend(query[:cut], key[:cut], value[:cut], (prompt_key, prompt_value), scaling)
         if self.completions is not None:
             keys = self._with_prompt(prompt_key, key[cut:])
             values = self._with_prompt(prompt_value, value[cut:])
-            rows = _sdpa(self.completions.pad(query[cut:]), keys, values, scaling, self.bias)
+            rows = sdpa(self.completions.pad(query[cut:]), keys, values, scaling, self.bias)
             out = torch.cat([out, self.completions.unpad(rows)])
         return out[None]
 
@@ -113,10 +83,11 @@ class PackedLayout:
 class DecodeState:
     """Keys and values while sampling: `start` reads the prompts, then each step adds one token to each live rollout."""
 
-    def __init__(self, prompt_lengths: list[int], group_size: int, device: torch.device) -> None:
-        self.prompt_layout = PackedLayout(prompt_lengths, [[0]] * len(prompt_lengths), device, torch.float32)
-        self.prompt_lengths = torch.tensor(prompt_lengths, device=device)
-        self.group = torch.arange(len(prompt_lengths), device=device).repeat_interleave(group_size)
+    def __init__(self, prompts: PackedPrompts, group_size: int) -> None:
+        device = prompts.token_ids.device
+        self.prompt_layout = PackedLayout(prompts, [[0]] * len(prompts.lengths), torch.float32)
+        self.prompt_lengths = torch.tensor(prompts.lengths, device=device)
+        self.group = torch.arange(len(prompts.lengths), device=device).repeat_interleave(group_size)
         self.steps, self.reading = 0, True
         self.prompt: dict[int, tuple[Tensor, Tensor]] = {}
         self.own: dict[int, tuple[Tensor, Tensor]] = {}
@@ -156,8 +127,8 @@ class DecodeState:
         """Prompts: as `PackedLayout`. Then [row, head, 1, width] each -> [row, 1, head, width]."""
         layer = module.layer_idx
         if self.reading:
-            padding = self.prompt_layout.prompts
-            key_, value_ = (padding.pad(x[0].transpose(0, 1)) for x in (key, value))
+            prompts = self.prompt_layout.prompts
+            key_, value_ = (prompts.apart(x[0].transpose(0, 1)) for x in (key, value))
             self.prompt[layer] = (key_.permute(0, 2, 3, 1).contiguous(), value_.transpose(1, 2).contiguous())
             return self.prompt_layout.attend(module, query, key, value, scaling)
         own_key, own_value = self._append(layer, key, value)
@@ -197,7 +168,7 @@ class DecodeState:
 
     def _prompt_scores(self, query: Tensor, prompt_key: Tensor) -> Tensor:
         scores = self._spread(query) @ prompt_key
-        if self.prompt_layout.prompts.slots is not None:
+        if self.prompt_layout.prompts.rests.slots is not None:
             places = torch.arange(prompt_key.shape[-1], device=scores.device)
             beyond = places >= self.prompt_lengths[:, None]
             scores = scores.masked_fill(beyond[:, None, None], float("-inf"))
@@ -205,16 +176,6 @@ class DecodeState:
 
     def _prompt_values(self, weights: Tensor, prompt_value: Tensor) -> Tensor:
         return self._gather(self._spread(weights) @ prompt_value, weights.shape[2])
-
-
-def _sdpa(query: Tensor, key: Tensor, value: Tensor, scaling: float | None, bias: Tensor | None) -> Tensor:
-    """[row, token, head, width] in and out; causal without a bias."""
-    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-    shared_heads = query.shape[1] != key.shape[1]
-    out = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=bias, is_causal=bias is None, scale=scaling, enable_gqa=shared_heads
-    )
-    return out.transpose(1, 2)
 
 
 def _forward(

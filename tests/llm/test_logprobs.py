@@ -9,6 +9,7 @@ import llm.logprobs
 from llm.generation import group_generators, sample
 from llm.logprobs import completion_logprobs, token_logprobs
 from llm.models import LoraSettings, _add_lora, recompute_activations, shares_prompts, unwrap
+from llm.packing import PackedPrompts
 from llm.rollouts import Rollouts
 from tests.llm.tiny import EVERY_KIND, SHARING, build_model
 
@@ -223,7 +224,7 @@ def test_models_that_cannot_share_are_told_apart(prompts):
 
 def test_shared_attention_refuses_what_it_would_ignore(prompts):
     model = build_model("mistral-window")
-    layout = llm.logprobs.PackedLayout([3], [[1]], torch.device("cpu"), torch.float32)
+    layout = llm.logprobs.PackedLayout(PackedPrompts([torch.arange(3)]), [[1]], torch.float32)
     with pytest.raises(ValueError, match="shared prompts need plain attention, got sliding_window=4"):
         llm.logprobs.run(model.base_model, torch.tensor([[5, 6, 7, 8]]), layout)
 
