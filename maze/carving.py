@@ -19,16 +19,18 @@ _UNSEEN, _FRONTIER, _INSIDE, _RIM = np.uint8(0), np.uint8(1), np.uint8(2), np.ui
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def wall_bit(place: int, action: int, cells: int) -> int:
-    """The bit of the wall that one meets when leaving board place `place` by `action`, away from the rim."""
-    row, column = place // (cells + 2) - 1, place % (cells + 2) - 1
-    if action == RIGHT:
-        return row * (cells - 1) + column
-    if action == LEFT:
-        return row * (cells - 1) + column - 1
-    if action == DOWN:
-        return cells * (cells - 1) + row * cells + column
-    return cells * (cells - 1) + (row - 1) * cells + column
+def wall_bits(cells: int) -> np.ndarray:
+    """int64[place, action]: the bit of the wall that one meets when leaving a board place, -1 for the outer wall."""
+    side = cells + 2
+    bits = np.full((side * side, 4), -1, dtype=np.int64)
+    for row in range(cells):
+        for column in range(cells):
+            place = (row + 1) * side + column + 1
+            if column + 1 < cells:
+                bits[place, RIGHT] = bits[place + 1, LEFT] = row * (cells - 1) + column
+            if row + 1 < cells:
+                bits[place, DOWN] = bits[place + side, UP] = cells * (cells - 1) + row * cells + column
+    return bits
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -48,28 +50,30 @@ def clear_board(board: np.ndarray, cells: int) -> None:
 @njit(nogil=True, cache=True, error_model="numpy")
 def carve(
     passages: np.ndarray,
+    bits: np.ndarray,
     cells: int,
     key: np.uint64,
     number: np.uint64,
     board: np.ndarray,
     frontier: np.ndarray,
     words: np.ndarray,
-    used: np.ndarray,
+    joins: np.ndarray,
 ) -> None:
     """Maze `number` of stream `key` into `passages` (uint8[byte]); the law is stated in `maze.generation`.
 
-    One draw below 12 * frontier size gives both choices: 12 is a multiple of the one to four joining neighbours.
+    One draw below 12 * (frontier size) gives both choices: 12 is a multiple of the one to four joining neighbours.
     """
     side = cells + 2
     steps = (-side, side, -1, 1)
     clear_board(board, cells)
     passages[:] = 0
-    used[0] = 0
-    joins = np.empty(4, dtype=np.int64)
-    frontier[0] = side + 1
-    waiting = 1
+    # The start cell is the first to join: its two neighbours wait.
+    board[side + 1] = _INSIDE
+    board[side + 2] = board[2 * side + 1] = _FRONTIER
+    frontier[0], frontier[1] = side + 2, 2 * side + 1
+    waiting, position = 2, 0
     while waiting > 0:
-        drawn = below(12 * waiting, key, number, used, words) if waiting > 1 or board[side + 1] == _INSIDE else 0
+        drawn, position = below(12 * waiting, key, number, position, words)
         chosen = drawn // 12
         place = frontier[chosen]
         waiting -= 1
@@ -79,36 +83,49 @@ def carve(
         for action in range(4):
             beside = place + steps[action]
             if board[beside] == _INSIDE:
-                joins[doors] = action
+                joins[doors] = bits[place, action]
                 doors += 1
             elif board[beside] == _UNSEEN:
                 board[beside] = _FRONTIER
                 frontier[waiting] = beside
                 waiting += 1
-        if doors > 0:
-            bit = wall_bit(place, joins[(drawn % 12) % doors], cells)
-            passages[bit >> 3] |= np.uint8(1 << (bit & 7))
+        bit = joins[(drawn - 12 * chosen) % doors]
+        passages[bit >> 3] |= np.uint8(1 << (bit & 7))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def flood(passages: np.ndarray, cells: int, board: np.ndarray, queue: np.ndarray, toward: np.ndarray) -> int:
-    """Walk outward from the goal cell; the number of cells reached. toward[place]: the first action from there to the goal."""
+def explore(
+    passages: np.ndarray,
+    bits: np.ndarray,
+    cells: int,
+    until: int,
+    board: np.ndarray,
+    stack: np.ndarray,
+    toward: np.ndarray,
+) -> int:
+    """Walk from the goal cell until the place `until` is found or nothing is left (-1); the number of cells reached.
+
+    toward[place]: the action from there to the goal. The order is depth first: about half of the cells are seen.
+    """
     side = cells + 2
     steps = (-side, side, -1, 1)
     clear_board(board, cells)
-    queue[0] = cells * side + cells
-    board[queue[0]] = _INSIDE
-    reached, head = 1, 0
-    while head < reached:
-        place = queue[head]
-        head += 1
+    stack[0] = cells * side + cells
+    board[stack[0]] = _INSIDE
+    reached, waiting = 1, 1
+    while waiting > 0:
+        waiting -= 1
+        place = stack[waiting]
         for action in range(4):
             beside = place + steps[action]
-            if board[beside] == _UNSEEN and is_open(passages, wall_bit(place, action, cells)):
+            if board[beside] == _UNSEEN and is_open(passages, bits[place, action]):
                 board[beside] = _INSIDE
                 toward[beside] = action ^ 1
-                queue[reached] = beside
+                stack[waiting] = beside
+                waiting += 1
                 reached += 1
+                if beside == until:
+                    return reached
     return reached
 
 
@@ -119,11 +136,11 @@ def trace(cells: int, toward: np.ndarray, actions: np.ndarray) -> int:
     steps = (-side, side, -1, 1)
     place, goal, length = side + 1, cells * side + cells, 0
     while place != goal:
+        action = toward[place]
         if length + 1 < actions.size:
-            actions[length] = toward[place]
-            actions[length + 1] = toward[place]
+            actions[length] = actions[length + 1] = action
         length += 2
-        place += steps[toward[place]]
+        place += steps[action]
     return length
 
 
@@ -133,19 +150,19 @@ def solve_all(passages: np.ndarray, cells: int, actions: np.ndarray, lengths: np
 
     With zero columns in `actions` only the lengths are found.
     """
-    squares = (cells + 2) * (cells + 2)
-    board, queue = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
+    squares, bits = (cells + 2) * (cells + 2), wall_bits(cells)
+    board, stack = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
     toward = np.zeros(squares, dtype=np.int64)
     for maze in range(passages.shape[0]):
-        flood(passages[maze], cells, board, queue, toward)
+        explore(passages[maze], bits, cells, cells + 3, board, stack, toward)
         lengths[maze] = trace(cells, toward, actions[maze])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def first_imperfect(passages: np.ndarray, cells: int) -> int:
     """The first maze that is no spanning tree, or that sets a spare bit; -1 if there is none."""
-    squares = (cells + 2) * (cells + 2)
-    board, queue = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
+    squares, bits = (cells + 2) * (cells + 2), wall_bits(cells)
+    board, stack = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
     toward = np.zeros(squares, dtype=np.int64)
     for maze in range(passages.shape[0]):
         opened = 0
@@ -153,7 +170,10 @@ def first_imperfect(passages: np.ndarray, cells: int) -> int:
             while byte:
                 byte &= byte - np.uint8(1)
                 opened += 1
-        if opened != cells * cells - 1 or flood(passages[maze], cells, board, queue, toward) != cells * cells:
+        if (
+            opened != cells * cells - 1
+            or explore(passages[maze], bits, cells, -1, board, stack, toward) != cells * cells
+        ):
             return maze
     return -1
 
@@ -209,12 +229,12 @@ def carve_many(
 
     An empty table keeps every maze.
     """
-    squares = (cells + 2) * (cells + 2)
+    squares, bits = (cells + 2) * (cells + 2), wall_bits(cells)
     board, frontier = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
-    words, used = np.zeros(4, dtype=np.uint64), np.zeros(1, dtype=np.uint64)
+    words, joins = np.zeros(4, dtype=np.uint64), np.empty(4, dtype=np.int64)
     last = number + tries
     while filled < rows.shape[0] and number < last:
-        carve(rows[filled], cells, key, np.uint64(number), board, frontier, words, used)
+        carve(rows[filled], bits, cells, key, np.uint64(number), board, frontier, words, joins)
         number += 1
         if table.size == 0 or add_if_new(rows, filled, table):
             filled += 1

@@ -6,8 +6,6 @@ thread it is made. Left out on purpose: jumping, state objects, floating-point o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -29,22 +27,20 @@ def philox(key: np.uint64, number: np.uint64, block: np.uint64, words: np.ndarra
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def next_word(key: np.uint64, number: np.uint64, used: np.ndarray, words: np.ndarray) -> Any:
-    """The next 32-bit word (uint64) of stream `number`; used: uint64[1], the count of words taken; words: uint64[4], its block."""
-    position = used[0]
-    if position & np.uint64(3) == np.uint64(0):
-        philox(key, number, position >> np.uint64(2), words)
-    used[0] = position + np.uint64(1)
-    return words[position & np.uint64(3)]
+def below(limit: int, key: np.uint64, number: np.uint64, position: int, words: np.ndarray) -> tuple[int, int]:
+    """(a whole number uniform on 0 ... limit - 1, the next position): Lemire's multiply and reject (2019), exact.
 
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def below(limit: int, key: np.uint64, number: np.uint64, used: np.ndarray, words: np.ndarray) -> int:
-    """A whole number uniform on 0 ... limit - 1, exactly: Lemire's multiply and reject (2019). limit < 2^31."""
+    limit < 2^31. position: how many words of stream `number` are used up; words: uint64[4], the block that it stands in.
+    """
     bound = np.uint64(limit)
-    product = next_word(key, number, used, words) * bound
-    if product & _LOW < bound:
+    threshold = bound
+    while True:
+        if position & 3 == 0:
+            philox(key, number, np.uint64(position >> 2), words)
+        product = words[position & 3] * bound
+        position += 1
+        if product & _LOW >= threshold:
+            return int(product >> _HALF), position
         threshold = (np.uint64(1) << _HALF) % bound
-        while product & _LOW < threshold:
-            product = next_word(key, number, used, words) * bound
-    return np.int64(product >> _HALF)  # type: ignore[return-value]
+        if product & _LOW >= threshold:
+            return int(product >> _HALF), position

@@ -1,8 +1,8 @@
 """Mazes as tokens and back (section 5.2, appendix K): the 32 ids of MaxRL's published checkpoint.
 
 A prompt is `<bos> GRID_START`, every row of the grid cell by cell, each row closed by NEWLINE, then `GRID_END PATH_START`:
-310 tokens for 17 x 17. A completion is the actions, one per grid step, then `DONE <eos>`. MaxRL's reader takes the last row
-with or without its NEWLINE, and so does `parse_prompts`; which of the two its data has is not published.
+310 tokens for 17 x 17. A completion is the actions, one per grid step, then `DONE <eos>`. The NEWLINE after the last row is
+that of the published generator of TailRL, which descends from MaxRL; both readers, and `parse_prompts`, also do without.
 As text, tokens are separated by single spaces. Left out on purpose: padding to the left, attention masks, tokenizer files.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int64, Integer
 from numpy.typing import ArrayLike, NDArray
 
 from fgrpo_theory.foundation.checks import require
@@ -36,14 +36,14 @@ def prompt_length(size: int) -> int:
     return size * (size + 1) + 4
 
 
-def prompt_ids(mazes: Mazes) -> Int64[np.ndarray, "maze token"]:
-    """The prompt of each maze. 2.5 kB a maze of 17 x 17: of a million, take slices."""
+def prompt_ids(mazes: Mazes, dtype: type[np.integer] = np.int64) -> Integer[np.ndarray, "maze token"]:
+    """The prompt of each maze. As int64 a maze of 17 x 17 takes 2.5 kB: of a million, take slices, or uint8."""
     size = mazes.size
-    ids = np.empty((len(mazes), prompt_length(size)), dtype=np.int64)
+    ids = np.empty((len(mazes), prompt_length(size)), dtype=dtype)
     ids[:, :2], ids[:, -2:] = (BOS, GRID_START), (GRID_END, PATH_START)
     rows = ids[:, 2:-2].reshape(len(mazes), size, size + 1)
     rows[:, :, size] = NEWLINE
-    rows[:, :, :size] = PATH + mazes.grids()
+    np.add(mazes.grids().view(np.uint8), np.uint8(PATH), out=rows[:, :, :size], casting="unsafe")
     rows[:, 1, 1], rows[:, size - 2, size - 2] = START, GOAL
     return ids
 
@@ -82,7 +82,7 @@ def parse_completion(ids: ArrayLike) -> NDArray[np.uint8]:
     return (moves - UP).astype(np.uint8)
 
 
-def parse_prompts(ids: Int64[np.ndarray, "maze token"]) -> Mazes:
+def parse_prompts(ids: Integer[np.ndarray, "maze token"]) -> Mazes:
     """The mazes of prompts of one size: the inverse of `prompt_ids`.
 
     Raises ValueError that names the first malformed prompt and token: a wrong length, a token that cannot stand at its
@@ -105,6 +105,13 @@ def parse_prompts(ids: Int64[np.ndarray, "maze token"]) -> Mazes:
     body = np.full((len(ids), size * (size + 1)), NEWLINE, dtype=ids.dtype)
     body[:, : ids.shape[1] - 4] = ids[:, 2:-2]
     return Mazes.from_grids(body.reshape(len(ids), size, size + 1)[:, :, :size] == WALL)
+
+
+def leading_actions(ids: ArrayLike) -> NDArray[np.uint8]:
+    """The actions before the first token that is none, whatever follows: the walk of a completion, right or wrong."""
+    tokens = _whole("ids", ids)
+    others = np.flatnonzero((tokens < UP) | (tokens > RIGHT))
+    return (tokens[: others[0] if others.size else None] - UP).astype(np.uint8)
 
 
 def to_text(ids: ArrayLike) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .carving import is_open, wall_bit
+from .carving import is_open, wall_bits
 
 SOLVED, NO_DONE, WALL_HIT, STRAY_TOKEN, NOT_AT_GOAL, NOT_THE_TARGET, AFTER_DONE = 0, 1, 2, 3, 4, 5, 6
 TARGET, REACH_GOAL, MAXRL = 0, 1, 2
@@ -13,7 +13,7 @@ _DONE, _EOS, _UP, _RIGHT = 7, 2, 13, 16
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def judge(passages: np.ndarray, cells: int, ids: np.ndarray, length: int, rule: int) -> int:
+def judge(passages: np.ndarray, bits: np.ndarray, cells: int, ids: np.ndarray, length: int, rule: int) -> int:
     """The reason code of one completion, ids[0:length].
 
     A step enters a wall gap and the next one leaves it: `halfway` holds the action that entered, -1 in a cell. The squares
@@ -47,22 +47,11 @@ def judge(passages: np.ndarray, cells: int, ids: np.ndarray, length: int, rule: 
                 return WALL_HIT
             halfway = -1
             arrived = rule == MAXRL and place == goal
-        elif blocked(passages, cells, place, action):
+        elif bits[place, action] < 0 or not is_open(passages, bits[place, action]):
             return WALL_HIT
         else:
             halfway = action
     return NO_DONE
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def blocked(passages: np.ndarray, cells: int, place: int, action: int) -> bool:
-    """Whether a wall stands between board place `place` and the cell that `action` leads to."""
-    row, column = place // (cells + 2), place % (cells + 2)
-    if (action == 0 and row == 1) or (action == 1 and row == cells):
-        return True
-    if (action == 2 and column == 1) or (action == 3 and column == cells):
-        return True
-    return not is_open(passages, wall_bit(place, action, cells))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -76,5 +65,6 @@ def judge_many(
     reasons: np.ndarray,
 ) -> None:
     """Reason codes of all completions into `reasons` (uint8[completion])."""
+    bits = wall_bits(cells)
     for row in range(ids.shape[0]):
-        reasons[row] = judge(passages[index[row]], cells, ids[row], lengths[row], rule)
+        reasons[row] = judge(passages[index[row]], bits, cells, ids[row], lengths[row], rule)
