@@ -18,6 +18,7 @@ from .evaluation_cli import configure_evaluation
 from .fields import field_help
 from .objectives.settings import OBJECTIVES
 from .presets import NOT_MEASURED, PRESETS, with_objective
+from .study_cli import configure_study
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_resume(commands)
     _add_exact(commands)
     configure_evaluation(commands)
+    configure_study(commands, _assignment)
 
 
 def _add_presets(commands: Any) -> None:

@@ -1,5 +1,7 @@
 """Sampling of groups: each prompt is computed once, its keys and values serve the whole group, finished rollouts leave.
 
+Rollouts of a group that have begun alike have one next-token law, so they are one row of the decoder until they part.
+
 Randomness: one numpy generator a group, by the seed rule. It gives a table of uniforms [rollout, token] at once, so a
 rollout's draws depend on nothing but the seed and its place in the group: not on the batch, nor on who finished before.
 (Logits may differ in their last bits between batches; a draw then differs only where a uniform falls into that gap.)
@@ -35,29 +37,29 @@ def group_generators(root: int, name: str, *index: int, groups: Sequence[int]) -
 
 @runtime_checkable
 class Decoder(Protocol):
-    """A batch of rollouts being written: logits of each next token, and dropping of finished rows."""
+    """A batch being written: logits of each next token. Rollouts that have begun alike are one row until they part."""
 
     def start(self) -> Float[Tensor, "row vocabulary"]:
-        """Read the prompts; logits of every rollout's first token."""
+        """Read the prompts; logits of each prompt's first token, one row a prompt."""
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocabulary"]:
         """Read one token a live row; logits of the next."""
 
     def keep(self, rows: Int[Tensor, " live"]) -> None:
-        """Go on with these rows alone."""
+        """Go on with these rows, in this order; one that is named several times parts into as many."""
 
 
 class SharedDecoder:
     """Prompts packed in one row and kept once a group (see `shared_attention`)."""
 
-    def __init__(self, model: Any, prompts: Sequence[Tensor], group_size: int) -> None:
+    def __init__(self, model: Any, prompts: Sequence[Tensor]) -> None:
         self.backbone, self.head = backbone_and_head(model)
-        self.prompts, self.group_size = PackedPrompts(prompts), group_size
-        self.state = DecodeState(self.prompts, group_size)
+        self.prompts = PackedPrompts(prompts)
+        self.state = DecodeState(self.prompts)
 
     def start(self) -> Float[Tensor, "row vocabulary"]:
         hidden = run(self.backbone, self.prompts.token_ids[None], self.state)[0]
-        return self.head(hidden.index_select(0, self.prompts.ends)).repeat_interleave(self.group_size, dim=0)
+        return self.head(hidden.index_select(0, self.prompts.ends))
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocabulary"]:
         return self.head(run(self.backbone, tokens[:, None], self.state)[:, 0])
@@ -69,15 +71,14 @@ class SharedDecoder:
 class CachedDecoder:
     """One group through transformers' own cache, for models whose attention cannot be shared."""
 
-    def __init__(self, model: Any, prompts: Sequence[Tensor], group_size: int) -> None:
+    def __init__(self, model: Any, prompts: Sequence[Tensor]) -> None:
         require(len(prompts) == 1, "prompts must be one", prompts=len(prompts))
-        self.model, self.prompt, self.group_size = model, prompts[0], group_size
+        self.model, self.prompt = model, prompts[0]
 
     def start(self) -> Float[Tensor, "row vocabulary"]:
         output = self.model(input_ids=self.prompt[None], use_cache=True, logits_to_keep=1)
         self.cache = output.cache
-        self.cache.batch_repeat_interleave(self.group_size)
-        return output.logits[:, -1].expand(self.group_size, -1)
+        return output.logits[:, -1]
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocabulary"]:
         return self.model(input_ids=tokens[:, None], cache=self.cache, use_cache=True).logits[:, -1]
@@ -103,12 +104,14 @@ def sample(
     min_p: float = 0.0,
     stop_strings: Sequence[str] = (),
     batch_size: int | None = None,
+    decode: bool = True,
 ) -> Rollouts:
     """Draw `group_size` completions of every prompt.
 
     tokenizer: anything with `decode(ids, skip_special_tokens=...)`.
     prompts: unpadded ids, one a group, on the model's device. generators: one a group (see `group_generators`).
     batch_size: most rollouts decoded at once; None decodes all together. The result does not depend on it.
+    decode: False leaves the texts empty, for tasks that judge token ids.
     Raises ValueError for settings outside their domain, or a prompt too long for the model's positions.
     """
     model = dropout_off(unwrap(model))
@@ -120,9 +123,9 @@ def sample(
     whole = _Written.empty(len(prompts), group_size, max_new_tokens, pad_id, prompts[0].device)
     for groups, slots in _batches(len(prompts), group_size, batch_size, shared):
         part = uniforms[groups, slots]
-        decoder = (SharedDecoder if shared else CachedDecoder)(model, prompts[groups], part.shape[1])
+        decoder = (SharedDecoder if shared else CachedDecoder)(model, prompts[groups])
         writer.write(decoder, part.to(whole.ids.device), whole.part(groups, slots))
-    return whole.rollouts(prompts, tokenizer, eos_ids)
+    return whole.rollouts(prompts, tokenizer if decode else None, eos_ids)
 
 
 @dataclass(frozen=True)
@@ -152,13 +155,15 @@ class _Written:
         longest = int(self.lengths.max())
         ids = self.ids[..., :longest]
         mask = completion_mask(ids, self.lengths, eos_ids)
-        texts = [
-            [
-                tokenizer.decode(row[:length], skip_special_tokens=True)
-                for row, length in zip(rows, lengths, strict=True)
+        texts = [[""] * ids.shape[1] for _ in prompts]
+        if tokenizer is not None:
+            texts = [
+                [
+                    tokenizer.decode(row[:length], skip_special_tokens=True)
+                    for row, length in zip(rows, lengths, strict=True)
+                ]
+                for rows, lengths in zip(ids.tolist(), self.lengths.tolist(), strict=True)
             ]
-            for rows, lengths in zip(ids.tolist(), self.lengths.tolist(), strict=True)
-        ]
         return Rollouts(list(prompts), ids, mask, self.logprobs[..., :longest].float(), ~self.ended, texts)
 
 
@@ -174,9 +179,10 @@ class _Writer:
     def write(self, decoder: Decoder, uniforms: Float[Tensor, "prompt rollout token"], written: _Written) -> None:
         eos = torch.tensor(self.eos_ids, dtype=torch.long, device=uniforms.device)
         group, slot = (axis.flatten() for axis in _axes(uniforms))
-        logits, steps = decoder.start(), uniforms.shape[-1]
+        # The decoder's row of each rollout.
+        logits, row, steps = decoder.start(), group, uniforms.shape[-1]
         for step in range(steps):
-            tokens, logprobs = self._draw(logits, uniforms[group, slot, step])
+            tokens, logprobs = self._draw(logits, row, uniforms[group, slot, step])
             written.ids[group, slot, step] = tokens
             done = torch.isin(tokens, eos) | self._stopped(written.ids[group, slot, : step + 1])
             written.logprobs[group, slot, step] = logprobs
@@ -186,16 +192,20 @@ class _Writer:
                 return
             if bool(done.any()):
                 live = (~done).nonzero()[:, 0]
-                group, slot, tokens = group[live], slot[live], tokens[live]
-                decoder.keep(live)
+                group, slot, row, tokens = group[live], slot[live], row[live], tokens[live]
+            parents, tokens, row = _parted(row, tokens, logits.shape)
+            if len(parents) != len(logits) or bool((parents != torch.arange(len(parents), device=row.device)).any()):
+                decoder.keep(parents)
             logits = decoder.step(tokens)
 
-    def _draw(self, logits: Tensor, uniforms: Tensor) -> tuple[Int[Tensor, " row"], Float[Tensor, " row"]]:
-        """Tokens and their log-probabilities; some rows at a time, for float64 takes room."""
-        rows = max(1, MOST_DOUBLES // logits.shape[-1])
+    def _draw(
+        self, logits: Tensor, row: Tensor, uniforms: Tensor
+    ) -> tuple[Int[Tensor, " rollout"], Float[Tensor, " rollout"]]:
+        """Tokens and their log-probabilities; some rollouts at a time, for float64 takes room."""
+        rollouts = max(1, MOST_DOUBLES // logits.shape[-1])
         tokens, logprobs = [], []
-        for part, numbers in zip(logits.split(rows), uniforms.split(rows), strict=True):
-            law = log_law(part, self.warping.temperature)
+        for part, numbers in zip(row.split(rollouts), uniforms.split(rollouts), strict=True):
+            law = log_law(logits.index_select(0, part), self.warping.temperature)
             tokens.append(draw(warped(law, self.warping), numbers[:, None])[:, 0])
             logprobs.append(law.gather(-1, tokens[-1][:, None])[:, 0])
         return torch.cat(tokens), torch.cat(logprobs)
@@ -207,6 +217,14 @@ class _Writer:
         tails = [self.tokenizer.decode(row, skip_special_tokens=False) for row in ids[:, -self.tail :].tolist()]
         hits = [any(stop in tail for stop in self.stop_strings) for tail in tails]
         return torch.tensor(hits, device=ids.device)
+
+
+def _parted(
+    row: Int[Tensor, " rollout"], tokens: Int[Tensor, " rollout"], shape: torch.Size
+) -> tuple[Int[Tensor, " child"], Int[Tensor, " child"], Int[Tensor, " rollout"]]:
+    """(row and token of each distinct continuation, in the order of the rows; the continuation of each rollout)."""
+    distinct, place = torch.unique(row * shape[1] + tokens, return_inverse=True)
+    return distinct // shape[1], distinct % shape[1], place
 
 
 MOST_DOUBLES = 2**23

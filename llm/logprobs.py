@@ -3,7 +3,8 @@
     log pi(token | prompt, earlier tokens) = z_token - logsumexp(z),   z = logits / temperature, upcast to float32
 
 The batch is one packed row without padding (see `shared_attention`): each prompt once, then each completion without its
-last token, whose logits nobody needs. The LM head and the log-softmax run on completion positions alone; what exceeds one
+last token, whose logits nobody needs; completions that begin alike are computed once where that is cheaper
+(`prefix_tree`). The LM head and the log-softmax run on completion positions alone; what exceeds one
 chunk is computed again in the backward pass, so that no [token, vocabulary] array outlives its chunk. The first completion token is
 scored from the prompt's last position. Models whose attention cannot be shared (sliding windows, recurrent layers, scaled
 logits) take a plain pass over right-padded full sequences; it is also the oracle of the tests.
@@ -25,6 +26,7 @@ from fgrpo_theory.foundation.checks import require
 
 from .models import backbone_and_head, dropout_off, shares_prompts, unwrap
 from .packing import PackedPrompts
+from .prefix_tree import PrefixTree, inner_nodes, prefix_tree
 from .rollouts import Rollouts, split
 from .shared_attention import PackedLayout, run
 
@@ -130,6 +132,9 @@ def _place(values: Float[Tensor, " token"], index: Int[Tensor, " token"], mask: 
 
 def _shared_pass(model: Any, rollouts: Rollouts, temperature: float, with_entropy: bool) -> tuple[Tensor, Tensor]:
     """Values of the counted tokens in the mask's order, from one packed row."""
+    tree = prefix_tree(rollouts)
+    if tree is not None:
+        return _tree_pass(model, rollouts, tree, temperature, with_entropy)
     backbone, head = backbone_and_head(model)
     read = _read_tokens(rollouts)
     prompts = PackedPrompts(rollouts.prompts)
@@ -142,6 +147,23 @@ def _shared_pass(model: Any, rollouts: Rollouts, temperature: float, with_entrop
     source[..., 1:] = (layout.prompt_tokens - 1 + read.flatten().cumsum(0).view(read.shape))[..., :-1]
     counted = hidden.index_select(0, source[rollouts.mask])
     return _score(head, counted, rollouts.completions[rollouts.mask], temperature, with_entropy)
+
+
+def _tree_pass(
+    model: Any, rollouts: Rollouts, tree: PrefixTree, temperature: float, with_entropy: bool
+) -> tuple[Tensor, Tensor]:
+    """The same values, every distinct beginning computed and scored once."""
+    backbone, head = backbone_and_head(model)
+    prompts, nodes = PackedPrompts(rollouts.prompts), inner_nodes(tree, len(rollouts.prompts))
+    layout = PackedLayout.of_tree(prompts, tree, nodes, model.dtype)
+    token_ids = torch.cat([prompts.token_ids, tree.token[nodes.index]])
+    hidden = run(backbone, token_ids[None], layout)[0]
+    row = torch.empty_like(tree.parent)
+    row[nodes.index] = layout.prompt_tokens + torch.arange(len(nodes.index), device=row.device)
+    source = torch.where(tree.parent < 0, prompts.ends[tree.group], row[tree.parent])
+    values = _score(head, hidden.index_select(0, source), tree.token, temperature, with_entropy)
+    place = tree.node[rollouts.mask]
+    return values[0].index_select(0, place), values[1].index_select(0, place)
 
 
 def _read_tokens(rollouts: Rollouts) -> Bool[Tensor, "prompt rollout token"]:

@@ -39,16 +39,34 @@ TINY = TrainConfig(
     probe_every=10,
 )
 
-# The real SmolLM2-135M-Instruct on `sums`: paper.md's measurement (N = 8, 8 prompts a step, learning rate 1e-5).
+# The real SmolLM2-135M-Instruct on `sums`; docs/study.md has what it gives.
 SMOLLM2 = TrainConfig(
     model=ModelConfig(source="smollm2-135m"),
     task=TaskConfig("sums"),
-    sampling=SamplingConfig(group_size=8, max_new_tokens=16),
+    # The longest right answer has 9 tokens.
+    sampling=SamplingConfig(group_size=8, max_new_tokens=10),
     optimizer=OptimizerConfig(learning_rate=1e-5, weight_decay=0.01),
     steps=60,
     prompts_per_step=8,
     checkpoint_every=20,
     probe_every=10,
+)
+
+# The same model counts a letter in a short sentence: one right answer a problem, small counts common, larger ones rare.
+SMOLLM2_LETTERS = replace(
+    SMOLLM2,
+    task=TaskConfig(
+        "reasoning_gym",
+        {
+            "dataset": "letter_counting",
+            "options": {"min_words": 3, "max_words": 5},
+            "examples": 2,
+            "answer_form": "whole",
+            "train_size": 512,
+            "heldout_size": 48,
+        },
+    ),
+    probe_every=0,
 )
 
 
@@ -71,6 +89,7 @@ def _paper(source: str, response_length: int) -> TrainConfig:
 PRESETS = {
     "tiny": TINY,
     "smollm2": SMOLLM2,
+    "smollm2-letters": SMOLLM2_LETTERS,
     "paper-qwen2.5-7b": _paper("Qwen/Qwen2.5-7B", 8192),
     "paper-qwen3-4b": _paper("Qwen/Qwen3-4B-Base", 4096),
     "paper-llama-3.2-3b": _paper("meta-llama/Llama-3.2-3B-Instruct", 8192),

@@ -26,7 +26,7 @@ from .metrics import Means, group_metrics
 from .models import LanguageModel, encode_prompt
 from .objectives import advantages, is_active, length_penalty, loss_mask
 from .rollouts import Rollouts
-from .tasks.base import Problem, Task
+from .tasks.base import IdVerifier, Problem, Task, Verdict
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,28 @@ class Batch:
     """g * A of each rollout."""
     loss_mask: Bool[Tensor, "prompt rollout token"]
     """The tokens of scorable rollouts: numerator and denominator of the loss."""
+
+
+def judged(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> list[Verdict]:
+    """The task's verdicts on all rollouts, group by group: every problem once for each of its rollouts, a, a, b, b."""
+    repeated = [problem for problem in problems for _ in range(rollouts.group_size)]
+    if isinstance(task, IdVerifier):
+        return task.verify_ids(
+            repeated, rollouts.completions.flatten(0, 1).cpu().numpy(), rollouts.lengths.flatten().cpu().numpy()
+        )
+    return task.verify(repeated, [text for row in rollouts.texts for text in row])
+
+
+@dataclass(frozen=True)
+class GroupCount:
+    """What the verifier found in one group."""
+
+    problem: str
+    """The problem's id."""
+    correct: int
+    """X, right rollouts."""
+    scorable: int
+    """N, rollouts that could be scored."""
 
 
 @contextmanager
@@ -78,6 +100,8 @@ class Collector:
         self._policy, self._task, self._config, self._world = policy, task, config, world
         self._order = PromptOrder(task, config.seed)
         self.position = 0
+        self.groups: list[GroupCount] = []
+        """The groups of the last step, in the order of the batch; those of this rank."""
 
     def collect(self, step: int, means: Means) -> Batch:
         """The batch of `step`; its metrics are added to `means`. With dynamic sampling, active groups alone.
@@ -86,6 +110,7 @@ class Collector:
         """
         rounds = self._config.max_draws if self._config.objective.dynamic_sampling else 1
         wanted, kept, parts = self._config.prompts_per_step, 0, []
+        self.groups = []
         for draw in range(rounds):
             batch, active = self._round(step, draw, means)
             places = [kept + rank for rank in self._ranks_among_active(batch.places, active)]
@@ -107,6 +132,8 @@ class Collector:
         sampled = time.perf_counter()
         rewards, success, scored = self._verify(problems, rollouts)
         verified = time.perf_counter()
+        counts = zip(problems, (success & scored).sum(-1).tolist(), scored.sum(-1).tolist(), strict=True)
+        self.groups += [GroupCount(problem.id, correct, scorable) for problem, correct, scorable in counts]
         # Sums over the rounds of a step: the weight is that of one process, once.
         share = 1 / self._world.size if draw == 0 else 0.0
         means.add(
@@ -133,12 +160,12 @@ class Collector:
                 eos_ids=policy.eos_ids, pad_id=policy.pad_id, max_new_tokens=settings.max_new_tokens,
                 temperature=settings.temperature, top_p=settings.top_p, top_k=settings.top_k, min_p=settings.min_p,
                 stop_strings=settings.stop_strings, batch_size=settings.batch_size or None,
+                decode=not isinstance(self._task, IdVerifier),
             )  # fmt: skip
 
     def _verify(self, problems: list[Problem], rollouts: Rollouts) -> tuple[Tensor, Tensor, Tensor]:
-        """(rewards, success, scorable), each [prompt, rollout]: every problem once for each of its rollouts, a, a, b, b."""
-        repeated = [problem for problem in problems for _ in range(rollouts.group_size)]
-        verdicts = self._task.verify(repeated, [text for row in rollouts.texts for text in row])
+        """(rewards, success, scorable), each [prompt, rollout]."""
+        verdicts = judged(self._task, problems, rollouts)
         shape, device = rollouts.truncated.shape, rollouts.mask.device
         rewards = torch.tensor([v.reward for v in verdicts], dtype=torch.float64, device=device).view(shape)
         success = torch.tensor([v.success is True for v in verdicts], device=device).view(shape)

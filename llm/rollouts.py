@@ -35,7 +35,7 @@ class Rollouts:
     truncated: Bool[Tensor, "prompt rollout"]
     """True where neither an EOS nor a stop string came within the token limit."""
     texts: list[list[str]]
-    """The completions as text, without special tokens."""
+    """The completions as text, without special tokens; empty where the task judges token ids."""
 
     def __post_init__(self) -> None:
         shape = tuple(self.completions.shape)

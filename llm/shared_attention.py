@@ -7,8 +7,9 @@ whom, and learns it from a layout that travels through the model's keyword argum
 - `PackedLayout`: prompts and completions in one differentiable pass. Keys of a prompt serve every rollout of its group,
   so autograd adds the rollouts' gradients there: exact, and the prompt is computed once. What all prompts of the batch
   begin with (a system prompt, solved examples) is computed once for all of them (`packing`).
-- `DecodeState`: one new token for each live rollout. The prompts' keys and values are kept once a group, never repeated;
-  a rollout's own keys grow in a buffer, and finished rollouts are dropped from it.
+  Completions that begin alike may be one row of distinct beginnings a group (`prefix_tree`).
+- `DecodeState`: one new token for each live row. The prompts' keys and values are kept once a group, never repeated;
+  a row's own keys grow in a buffer. Finished rollouts leave it, and rollouts that have begun alike are one row.
 
 Without a layout it is transformers' own `sdpa`. Left out: sliding windows, soft caps and sinks, which are refused here
 (such models take the plain passes).
@@ -27,38 +28,59 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from .packing import PackedPrompts, Padding, sdpa
+from .prefix_tree import InnerNodes, PrefixTree
 
 NAME = "fgrpo_shared"
 _REFUSED = ("sliding_window", "softcap", "s_aux", "position_bias")
 
 
 class PackedLayout:
-    """One row of tokens: the prompts (`PackedPrompts`), then every rollout's tokens, group by group."""
+    """One row of tokens: the prompts (`PackedPrompts`), then every rollout's tokens, group by group.
+
+    With a tree (see `of_tree`) a group has one row of nodes in place of its rollouts' rows.
+    """
 
     def __init__(self, prompts: PackedPrompts, completion_lengths: list[list[int]], dtype: torch.dtype) -> None:
-        device = prompts.token_ids.device
-        flat = [length for group in completion_lengths for length in group]
-        self.prompts = prompts
-        self.completions = Padding(flat, device) if max(flat) else None
-        self.prompt_tokens, self.group_size = len(prompts.token_ids), len(completion_lengths[0])
-        if self.completions is not None:
-            self.bias = self._bias(prompts.lengths, self.completions.longest, dtype).to(device)
         positions = [
             torch.arange(start, start + length)
             for start, group in zip(prompts.lengths, completion_lengths, strict=True)
             for length in group
         ]
-        self.position_ids = torch.cat([prompts.position_ids, torch.cat(positions).to(device)])[None]
+        flat = [length for group in completion_lengths for length in group]
+        own = torch.ones(1, max(flat), max(flat), dtype=torch.bool).tril()
+        self._place(prompts, flat, torch.cat(positions), own, dtype)
 
-    def _bias(self, prompt_lengths: list[int], longest: int, dtype: torch.dtype) -> Float[Tensor, "row 1 query key"]:
-        """0 where a completion token sees a key, -inf elsewhere; keys are the padded prompt, then the rollout's own."""
-        own = torch.ones(longest, longest, dtype=torch.bool).tril()
-        in_prompt = torch.arange(self.prompts.longest) < torch.tensor(prompt_lengths)[:, None]
+    @classmethod
+    def of_tree(cls, prompts: PackedPrompts, tree: PrefixTree, nodes: InnerNodes, dtype: torch.dtype) -> PackedLayout:
+        """The layout whose completion tokens are a tree's inner nodes."""
+        layout = object.__new__(cls)
+        lengths = torch.tensor(prompts.lengths, device=tree.group.device)
+        positions = lengths[tree.group[nodes.index]] + tree.depth[nodes.index]
+        layout._place(prompts, nodes.counts, positions, nodes.sees, dtype)
+        return layout
+
+    def _place(
+        self, prompts: PackedPrompts, rows: list[int], positions: Tensor, own: Tensor, dtype: torch.dtype
+    ) -> None:
+        """rows: tokens in each row; own: [1 or row, query, key], where a row's token sees another of its row."""
+        device = prompts.token_ids.device
+        self.prompts, self.prompt_tokens = prompts, len(prompts.token_ids)
+        self.completions = Padding(rows, device) if max(rows) else None
+        self.group_size = len(rows) // len(prompts.lengths)
+        if self.completions is not None:
+            self.bias = self._bias(prompts.lengths, own.to(device), dtype)
+        self.position_ids = torch.cat([prompts.position_ids, positions.to(device)])[None]
+
+    def _bias(self, prompt_lengths: list[int], own: Tensor, dtype: torch.dtype) -> Float[Tensor, "row 1 query key"]:
+        """0 where a completion token sees a key, -inf elsewhere; keys are the padded prompt, then the row's own."""
+        device = own.device
+        in_prompt = torch.arange(self.prompts.longest, device=device) < torch.tensor(prompt_lengths, device=device)[:, None]
         if self.prompts.rests.slots is None:
             in_prompt = in_prompt[:1]
-        seen = torch.cat([in_prompt[:, None].expand(-1, longest, -1), own.expand(len(in_prompt), -1, -1)], dim=-1)
-        bias = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))[:, None]
-        return bias if self.prompts.rests.slots is None else bias.repeat_interleave(self.group_size, dim=0)
+        in_prompt = in_prompt[:, None].repeat_interleave(1 if len(in_prompt) == 1 else self.group_size, dim=0)
+        rows = max(len(in_prompt), len(own))
+        seen = torch.cat([in_prompt.expand(rows, own.shape[1], -1), own.expand(rows, -1, -1)], dim=-1)
+        return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, float("-inf"))[:, None]
 
     def attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
         """[1, head, token, width] each -> [1, token, head, width]."""
@@ -81,13 +103,13 @@ class PackedLayout:
 
 
 class DecodeState:
-    """Keys and values while sampling: `start` reads the prompts, then each step adds one token to each live rollout."""
+    """Keys and values while sampling: the first pass reads the prompts, then each step adds one token to each live row."""
 
-    def __init__(self, prompts: PackedPrompts, group_size: int) -> None:
+    def __init__(self, prompts: PackedPrompts) -> None:
         device = prompts.token_ids.device
         self.prompt_layout = PackedLayout(prompts, [[0]] * len(prompts.lengths), torch.float32)
         self.prompt_lengths = torch.tensor(prompts.lengths, device=device)
-        self.group = torch.arange(len(prompts.lengths), device=device).repeat_interleave(group_size)
+        self.group = torch.arange(len(prompts.lengths), device=device)
         self.steps, self.reading = 0, True
         self.prompt: dict[int, tuple[Tensor, Tensor]] = {}
         self.own: dict[int, tuple[Tensor, Tensor]] = {}
@@ -105,7 +127,7 @@ class DecodeState:
         self.full = len(self.group) == groups * self.width
 
     def keep(self, rows: Int[Tensor, " live"]) -> None:
-        """Drop every rollout but these rows."""
+        """Go on with these rows, in this order; one may come several times. Rows of a group stay together."""
         self.group = self.group.index_select(0, rows)
         self.own = {
             layer: (key.index_select(0, rows), value.index_select(0, rows)) for layer, (key, value) in self.own.items()

@@ -23,6 +23,7 @@ from fgrpo_theory.foundation.runs import RunFolder
 from .config import ModelConfig, TrainConfig
 from .distributed import World, pick_device, start_world
 from .loop import Pace, Records, stop_on_signals, train
+from .memory import keep_freed_memory
 from .metrics import loggers
 from .models import LanguageModel, LoraSettings, encode_prompt, load_model, save_model, unwrap
 from .probe import ExactProbe
@@ -78,6 +79,7 @@ def resolve_source(source: str) -> str:
 
 def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path, world: World) -> Path:
     """The supervised phase (if it has steps) and the RL phase of one run, with a ready model and task."""
+    keep_freed_memory()
     folder = RunFolder(out, config.resolved(), resume=True) if world.is_first else None
     root = out.with_name(out.name + ".partial")
     world.barrier()

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from jaxtyping import Integer
+
 Turn = dict[str, str]
 """One chat turn: {"role": "system" | "user" | "assistant", "content": text}."""
 
@@ -59,6 +62,20 @@ class Task(Protocol):
 
     def close(self) -> None:
         """End the verifier's worker processes, if it has any."""
+        ...
+
+
+@runtime_checkable
+class IdVerifier(Protocol):
+    """A task that judges token ids: its completions need not be decoded."""
+
+    def verify_ids(
+        self,
+        problems: Sequence[Problem],
+        completions: Integer[np.ndarray, "completion token"],
+        lengths: Integer[np.ndarray, " completion"],
+    ) -> list[Verdict]:
+        """One verdict for each (problem, completion) pair; the first `lengths` ids of a row are the completion."""
         ...
 
 
