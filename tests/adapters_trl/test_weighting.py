@@ -138,7 +138,7 @@ def test_training_with_gamma_1_uses_weighted_advantages(tmp_path):
     # Until the first update both hold the same model, so the first batch is the same: two micro-batches, used in two steps.
     assert len(plain.seen) == len(focal.seen) == 4
     logs = plain._logs if hasattr(plain, "_logs") else plain._textual_logs
-    rewards = logs["rewards"]["early_words"]
+    rewards = list(logs["rewards"]["early_words"])
     weights = dict(zip(logs["prompt"], tiny.by_hand(rewards, 1.0), strict=True))
     assert len(set(weights.values())) > 1
     for (ours, prompts, our_ids), (theirs, _, their_ids) in zip(focal.seen[:2], plain.seen[:2], strict=True):
