@@ -42,8 +42,8 @@ def focal_grpo_advantage(
     """(advantages, returns), equal as in verl's GRPO; what verl calls for `algorithm.adv_estimator=fgrpo`.
 
     index: the uid of each row's prompt. config: verl's algorithm section. A rollout whose reward is NaN is unscorable: out of N
-    and of the baseline, with advantage 0; so is one whose siblings are all unscorable. focal_gamma = 0 is verl's GRPO bit for
-    bit (where no reward is NaN). Raises ValueError.
+    and of the baseline, with advantage 0; a rollout whose siblings are all unscorable has advantage 0 too. focal_gamma = 0 is
+    verl's GRPO bit for bit (where no reward is NaN). Raises ValueError.
     """
     gamma, threshold = _options(config)
     score = verifier_score(token_level_rewards, response_mask, config)

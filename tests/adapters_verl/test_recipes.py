@@ -24,11 +24,9 @@ DAPO, CISPO = LINES
 def test_verl_accepts_the_command_line(lines):
     config = verls.composed(*lines, "trainer.n_gpus_per_node=8")
     validate_config(config=config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
-    full = config.data.max_response_length
-    data = verls.batch([1, 0, 0, 0], list("aaaa"), [full, 2, 3, 4], width=full)
-    found = compute_advantage(data, "fgrpo", config=config.algorithm).batch["advantages"]
-    # One right of four, even where the overlong penalty has brought its reward down to 0 (see below): 3/4 of verl's 1.5.
-    assert found[0, 0].item() == pytest.approx(1.125, abs=1e-4)
+    found = compute_advantage(verls.batch([1, 0, 0, 0], list("aaaa")), "fgrpo", config=config.algorithm)
+    # One right of four: 3/4 of verl's 1.5.
+    assert found.batch["advantages"][0, 0].item() == pytest.approx(1.125, abs=1e-4)
 
 
 def test_dapo_counts_a_right_answer_of_full_length():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 from hydra import compose, initialize_config_module
@@ -9,7 +11,9 @@ from omegaconf import DictConfig
 from verl import DataProto
 
 
+@functools.cache
 def composed(*overrides: str) -> DictConfig:
+    """The same object for the same lines: composing takes longer than most tests. Nobody writes to it."""
     with initialize_config_module("verl.trainer.config", version_base=None):
         return compose("ppo_trainer", overrides=list(overrides))
 
