@@ -1,5 +1,6 @@
 """The estimator, called by verl's own code, against verl's GRPO times a weight computed here by hand."""
 
+import asyncio
 import pickle
 from collections import defaultdict
 
@@ -7,9 +8,13 @@ import llm_verl_config as verls
 import numpy as np
 import pytest
 import torch
+from verl import DataProto
+from verl.experimental.reward_loop.reward_manager.dapo import DAPORewardManager
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_adv_estimator_fn
 from verl.trainer.ppo.ray_trainer import compute_advantage
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+
+from llm.adapters.verl import verifier_score
 
 NAN = float("nan")
 # (scores, uids): groups in a row, interleaved, uneven, of one, all right, all wrong, rewards of -1.
@@ -132,24 +137,19 @@ def test_the_overlong_penalty_does_not_hide_the_verdict(verdicts):
         run(verls.focal(1, *OVERLONG, "algorithm.rollout_correction.rollout_rs=token_k1"), verls.batch(rewards, uids))
 
 
-def test_the_penalty_taken_out_is_the_one_that_verls_reward_manager_puts_in():
-    import asyncio
+class Counter:
+    """A tokenizer whose text is the number of tokens."""
 
-    from verl import DataProto
-    from verl.experimental.reward_loop.reward_manager.dapo import DAPORewardManager
+    def decode(self, ids, skip_special_tokens):
+        return str(len(ids))
 
-    from llm.adapters.verl import verifier_score
 
-    class Words:
-        def decode(self, ids, skip_special_tokens):
-            return str(len(ids))
-
-    config = verls.focal(1, *OVERLONG)
-    manager = DAPORewardManager(config, Words(), lambda solution_str, **_: {"score": float(int(solution_str) % 2)})
-    lengths, rewards = [1, 2, 3, 4, 5, 6], []
+async def rewards_by_verl(config, lengths):
+    """What verl's DAPO reward manager makes of responses that are right if their length is odd."""
+    manager = DAPORewardManager(config, Counter(), lambda solution_str, **_: {"score": float(int(solution_str) % 2)})
+    rewards = []
     for length in lengths:
-        attention = torch.zeros(1, 6)
-        attention[0, :length] = 1
+        attention = torch.tensor([[1] * length + [0] * (6 - length)])
         row = DataProto.from_dict(
             tensors={"responses": torch.ones(1, 6, dtype=torch.long), "attention_mask": attention},
             non_tensors={
@@ -157,7 +157,13 @@ def test_the_penalty_taken_out_is_the_one_that_verls_reward_manager_puts_in():
                 "reward_model": np.array([{"ground_truth": ""}], dtype=object),
             },
         )
-        rewards.append(float(asyncio.run(manager.run_single(row))["reward_score"]))
+        rewards.append(float((await manager.run_single(row))["reward_score"]))
+    return rewards
+
+
+def test_the_penalty_taken_out_is_the_one_that_verls_reward_manager_puts_in():
+    config, lengths = verls.focal(1, *OVERLONG), [1, 2, 3, 4, 5, 6]
+    rewards = asyncio.run(rewards_by_verl(config, lengths))
     assert rewards == [1.0, 0.0, 0.75, -0.5, 0.25, -1.0]
     data = verls.batch(rewards, list("aaaaaa"), lengths).batch
     score = verifier_score(data["token_level_rewards"], data["response_mask"], config.algorithm)
@@ -171,7 +177,7 @@ def test_the_penalty_taken_out_is_the_one_that_verls_reward_manager_puts_in():
         (["actor_rollout_ref.rollout.n=2"], "at most actor_rollout_ref.rollout.n rows of a uid .* got 4 rows with n=2"),
         (["algorithm.focal_gamma=-1"], "gamma must be finite and at least 0, got gamma=-1"),
         (["algorithm.focal_gamma=null"], "algorithm.focal_gamma must be set"),
-        (["+algorithm.focal_success_threshold=.nan"], "algorithm.focal_success_threshold must not be NaN"),
+        (["+algorithm.focal_success_threshold=nan"], "algorithm.focal_success_threshold must not be NaN"),
     ],
 )
 def test_refusals(overrides, message):
