@@ -15,7 +15,9 @@ from verl.utils.config import omega_conf_to_dataclass, validate_config
 PAGE = Path(__file__).parents[2] / "docs" / "verl.md"
 COMMAND = "python -m verl.trainer.main_ppo"
 LINES = [
-    shlex.split(block)[3:] for block in re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.S) if COMMAND in block
+    shlex.split(block.replace("\\\n", " "))[3:]
+    for block in re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.S)
+    if COMMAND in block
 ]
 DAPO, CISPO = LINES
 
