@@ -26,13 +26,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from .binomial import binomial_weights
 from .foundation.checks import ArrayLike, BoolArray, FloatArray, as_whole, require
-from .policy import Numbers, Options, as_fractions, as_group_size, as_options, as_policy
+from .policy import LawOptions, Numbers, Options, as_fractions, as_group_size, as_options, as_policy, takes_options
 
 # Counts k times pairs of classes that are held at a time: 32 MiB of float64.
 _BLOCK = 2**22
@@ -138,20 +138,13 @@ def expected_baseline(
     return np.asarray(reward_correct * pos + reward_wrong * neg)[()]
 
 
+@takes_options
 def expected_mass_changes(
     class_probability: ArrayLike,
     class_size: ArrayLike,
     class_is_correct: ArrayLike,
     group_size: int,
-    *,
-    gamma: float = 0.0,
-    learning_rate: float = 1.0,
-    reward_correct: float = 1.0,
-    reward_wrong: float = -1.0,
-    surrogate: str = "probability",
-    std_scaled: bool = False,
-    ddof: int = 1,
-    eps: float = 0.0,
+    **options: Unpack[LawOptions],
 ) -> tuple[Any, Any]:
     """(E[dQ_pos], E[dQ_u,pos]) over the draw of a group of N rollouts: exact, no simulation (ours).
 
@@ -165,20 +158,7 @@ def expected_mass_changes(
     >>> round(pos, 6), round(u_pos, 6)
     (0.045938, -0.012211)
     """
-    right, wrong, n, o = _prepare(
-        class_probability,
-        class_size,
-        class_is_correct,
-        group_size,
-        gamma,
-        learning_rate,
-        reward_correct,
-        reward_wrong,
-        surrogate,
-        std_scaled,
-        ddof,
-        eps,
-    )
+    right, wrong, n, o = _prepare(class_probability, class_size, class_is_correct, group_size, **options)
     law = _ratio_law if o.surrogate == "ratio" else _probability_law
     total, unsampled = law(right, wrong, n, o)
     return _plain(total, right.p), _plain(unsampled, right.p)
@@ -263,30 +243,13 @@ def _prepare(
     class_size: ArrayLike,
     class_is_correct: ArrayLike,
     group_size: int,
-    gamma: float,
-    learning_rate: float,
-    reward_correct: float,
-    reward_wrong: float,
-    surrogate: str,
-    std_scaled: bool,
-    ddof: int,
-    eps: float,
+    **options: Unpack[LawOptions],
 ) -> tuple[Side, Side, int, Options]:
     p, correct, size = as_policy(
         class_probability, class_is_correct, class_size, name="class_probability", size_name="class_size"
     )
-    options = as_options(
-        gamma=gamma,
-        learning_rate=learning_rate,
-        reward_correct=reward_correct,
-        reward_wrong=reward_wrong,
-        surrogate=surrogate,
-        std_scaled=std_scaled,
-        ddof=ddof,
-        eps=eps,
-        exact=p.dtype == object,
-    )
-    return _side(p, size, correct), _side(p, size, ~correct), as_group_size(group_size), options
+    checked = as_options(p.dtype == object, **options)
+    return _side(p, size, correct), _side(p, size, ~correct), as_group_size(group_size), checked
 
 
 def _side(p: Numbers, size: Numbers, inside: BoolArray) -> Side:

@@ -18,11 +18,12 @@ Every function takes one policy and any number of groups: `counts` is "... actio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from .foundation.checks import ArrayLike, BoolArray, as_float, require
-from .policy import Numbers, Options, as_fractions, as_numbers, as_options, as_policy
+from .policy import LawOptions, Numbers, Options, as_fractions, as_numbers, as_options, as_policy, takes_options
 
 
 @dataclass(frozen=True)
@@ -77,40 +78,29 @@ def sampled_moments(
     >>> float(m.Q_u_pos), round(float(m.S_R), 12)
     (0.2, 0.2)
     """
-    p_, correct, n, options = _prepare(
-        p, is_correct, counts, 0.0, 1.0, reward_correct, reward_wrong, "probability", False, 1, 0.0
-    )
-    return _moments(p_, correct, n > 0, options)
+    p_, correct, n, o = _prepare(p, is_correct, counts, reward_correct=reward_correct, reward_wrong=reward_wrong)
+    return _moments(p_, correct, n > 0, o)
 
 
+@takes_options
 def logit_update(
     p: ArrayLike,
     is_correct: ArrayLike,
     counts: ArrayLike,
-    *,
-    gamma: float = 0.0,
-    learning_rate: float = 1.0,
-    reward_correct: float = 1.0,
-    reward_wrong: float = -1.0,
-    surrogate: str = "probability",
-    std_scaled: bool = False,
-    ddof: int = 1,
-    eps: float = 0.0,
+    **options: Unpack[LawOptions],
 ) -> Numbers:
     """dz, "... action": eq. 5, or the ratio surrogate's update (see the module). Raises ValueError.
 
     >>> logit_update([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio")
     array([ 0.5,  0. , -0.5])
     """
-    p_, correct, n, options = _prepare(
-        p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps
-    )
-    scale = _scale(correct, n, options)
-    if options.surrogate == "ratio":
-        plus, minus = _centred(correct, n, options)
+    p_, correct, n, o = _prepare(p, is_correct, counts, **options)
+    scale = _scale(correct, n, o)
+    if o.surrogate == "ratio":
+        plus, minus = _centred(correct, n, o)
         return np.asarray(scale[..., None] * n * np.where(correct, plus[..., None], minus[..., None]))
-    reward = np.where(correct, options.reward_correct, options.reward_wrong)
-    baseline = _moments(p_, correct, n > 0, options).S_R
+    reward = np.where(correct, o.reward_correct, o.reward_wrong)
+    baseline = _moments(p_, correct, n > 0, o).S_R
     return np.asarray(scale[..., None] * p_ * (np.where(n > 0, reward, 0) - baseline[..., None]))
 
 
@@ -141,28 +131,19 @@ def subset_mass_change(p: ArrayLike, dz: ArrayLike, subset: ArrayLike) -> Number
     return np.asarray((p_ * change * inside).sum(-1) - (p_ * inside).sum(-1) * (p_ * change).sum(-1))[()]
 
 
+@takes_options
 def total_mass_change(
     p: ArrayLike,
     is_correct: ArrayLike,
     counts: ArrayLike,
-    *,
-    gamma: float = 0.0,
-    learning_rate: float = 1.0,
-    reward_correct: float = 1.0,
-    reward_wrong: float = -1.0,
-    surrogate: str = "probability",
-    std_scaled: bool = False,
-    ddof: int = 1,
-    eps: float = 0.0,
+    **options: Unpack[LawOptions],
 ) -> Numbers:
     """dQ_pos, eq. 17 (BroRL, Theorem 1), or the ratio surrogate's law; "...". Raises ValueError.
 
     >>> total_mass_change([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio").round(6)
     np.float64(0.18)
     """
-    p_, correct, n, o = _prepare(
-        p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps
-    )
+    p_, correct, n, o = _prepare(p, is_correct, counts, **options)
     m, scale = _moments(p_, correct, n > 0, o), _scale(correct, n, o)
     if o.surrogate == "ratio":
         plus, minus = _centred(correct, n, o)
@@ -178,28 +159,19 @@ def total_mass_change(
     )[()]
 
 
+@takes_options
 def unsampled_mass_change(
     p: ArrayLike,
     is_correct: ArrayLike,
     counts: ArrayLike,
-    *,
-    gamma: float = 0.0,
-    learning_rate: float = 1.0,
-    reward_correct: float = 1.0,
-    reward_wrong: float = -1.0,
-    surrogate: str = "probability",
-    std_scaled: bool = False,
-    ddof: int = 1,
-    eps: float = 0.0,
+    **options: Unpack[LawOptions],
 ) -> MassChange:
     """dQ_u,pos with its direct drift and its coupling, eq. 10 (Prop. 3.2), or the ratio surrogate's law. Raises ValueError.
 
     >>> float(unsampled_mass_change([0.5, 0.2, 0.3], [True, True, False], [1, 0, 1], surrogate="ratio").total.round(6))
     -0.02
     """
-    p_, correct, n, o = _prepare(
-        p, is_correct, counts, gamma, learning_rate, reward_correct, reward_wrong, surrogate, std_scaled, ddof, eps
-    )
+    p_, correct, n, o = _prepare(p, is_correct, counts, **options)
     m, scale = _moments(p_, correct, n > 0, o), _scale(correct, n, o)
     if o.surrogate == "ratio":
         plus, minus = _centred(correct, n, o)
@@ -217,28 +189,11 @@ def _prepare(
     p: ArrayLike,
     is_correct: ArrayLike,
     counts: ArrayLike,
-    gamma: float,
-    learning_rate: float,
-    reward_correct: float,
-    reward_wrong: float,
-    surrogate: str,
-    std_scaled: bool,
-    ddof: int,
-    eps: float,
+    **options: Unpack[LawOptions],
 ) -> tuple[Numbers, BoolArray, Numbers, Options]:
     p_, correct, _ = as_policy(p, is_correct)
     exact = p_.dtype == object
-    options = as_options(
-        gamma=gamma,
-        learning_rate=learning_rate,
-        reward_correct=reward_correct,
-        reward_wrong=reward_wrong,
-        surrogate=surrogate,
-        std_scaled=std_scaled,
-        ddof=ddof,
-        eps=eps,
-        exact=exact,
-    )
+    checked = as_options(exact, **options)
     n = as_float("counts", counts)
     require(
         n.shape[-1:] == p_.shape,
@@ -247,7 +202,7 @@ def _prepare(
     )
     require((n >= 0) & (np.floor(n) == n) & np.isfinite(n), "counts must be whole numbers of at least 0", counts=n)
     require(n.sum(-1) >= 1, "counts must hold at least one rollout a group", group_size=n.sum(-1))
-    return p_, correct, as_fractions(n) if exact else n, options
+    return p_, correct, as_fractions(n) if exact else n, checked
 
 
 def _with_update(p: ArrayLike, dz: ArrayLike) -> tuple[Numbers, Numbers]:

@@ -6,10 +6,12 @@ Fractions: that is how they are compared with enumeration, exactly. Otherwise ev
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
@@ -21,6 +23,7 @@ Numbers: TypeAlias = Any
 # float, or Fraction.
 Scalar: TypeAlias = Any
 SURROGATES = ("probability", "ratio")
+Law = TypeVar("Law", bound=Callable[..., Any])
 
 # How far float64 probabilities may sum from 1; 128,000 of them stay within 1e-12.
 _SUM_TOLERANCE = 1e-9
@@ -68,19 +71,32 @@ class Options:
         return np.asarray(self.gap * np.sqrt(variance) + self.eps)
 
 
+class LawOptions(TypedDict, total=False):
+    """The keywords of a law, as `Options` explains them and `as_options` gives their defaults."""
+
+    gamma: float
+    learning_rate: float
+    reward_correct: float
+    reward_wrong: float
+    surrogate: str
+    std_scaled: bool
+    ddof: int
+    eps: float
+
+
 def as_options(
-    *,
-    gamma: float,
-    learning_rate: float,
-    reward_correct: float,
-    reward_wrong: float,
-    surrogate: str,
-    std_scaled: bool,
-    ddof: int,
-    eps: float,
     exact: bool,
+    *,
+    gamma: float = 0.0,
+    learning_rate: float = 1.0,
+    reward_correct: float = 1.0,
+    reward_wrong: float = -1.0,
+    surrogate: str = "probability",
+    std_scaled: bool = False,
+    ddof: int = 1,
+    eps: float = 0.0,
 ) -> Options:
-    """Check the options of a law. Raises ValueError."""
+    """Check the options of a law; the defaults here are those of every law. Raises ValueError."""
     as_choice("surrogate", surrogate, SURROGATES)
     as_gamma(gamma)
     for name, value in (
@@ -108,6 +124,15 @@ def as_options(
     numbers = (learning_rate, reward_correct, reward_wrong)
     eta, right, wrong = (Fraction(x) for x in numbers) if exact else numbers
     return Options(gamma, eta, right, wrong, surrogate, std_scaled, ddof, eps, exact)
+
+
+def takes_options(law: Law) -> Law:
+    """Show the keywords and defaults of `as_options` where `help` and editors look, in place of the law's `**options`."""
+    signature = inspect.signature(law)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [p for p in inspect.signature(as_options).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    law.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return law
 
 
 def as_numbers(name: str, value: ArrayLike) -> Numbers:

@@ -8,115 +8,71 @@ Given k, with the notation of `expectation`:
     probability, dQ_pos:  linear in "action i was sampled", so covariances of pairs suffice:
                           (1 - q_i - q_j)^k - (1 - q_i)^k (1 - q_j)^k, without cancellation by expm1
 
-Left out on purpose: dQ_u,pos under the probability surrogate. It is of degree two in the sampled sets, so that its variance
-needs the joint law of four actions; it does not come out clean.
+    probability, dQ_u,pos: of degree two in the correct sampled set, so its whole law by `occupancy`; linear in the wrong one.
+
+The last has a price: it is refused where the correct classes and N make too large a chain.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from .expectation import Side, _blocks, _log_not, _prepare, expected_mass_changes, float_weights
 from .foundation.checks import ArrayLike, FloatArray, require
-from .policy import Options
+from .occupancy import chain
+from .policy import LawOptions, Options, takes_options
 
 
+@takes_options
 def total_mass_change_variance(
     class_probability: ArrayLike,
     class_size: ArrayLike,
     class_is_correct: ArrayLike,
     group_size: int,
-    *,
-    gamma: float = 0.0,
-    learning_rate: float = 1.0,
-    reward_correct: float = 1.0,
-    reward_wrong: float = -1.0,
-    surrogate: str = "probability",
-    std_scaled: bool = False,
-    ddof: int = 1,
-    eps: float = 0.0,
+    **options: Unpack[LawOptions],
 ) -> float:
     """Var[dQ_pos] over the draw of a group. Arguments and errors as for `expected_mass_changes`; float64 only.
 
     >>> round(total_mass_change_variance([0.5, 0.5], [1, 1], [True, False], 2, surrogate="ratio"), 6)
     0.015625
     """
-    right, wrong, n, o = _prepare(
-        class_probability,
-        class_size,
-        class_is_correct,
-        group_size,
-        gamma,
-        learning_rate,
-        reward_correct,
-        reward_wrong,
-        surrogate,
-        std_scaled,
-        ddof,
-        eps,
-    )
+    right, wrong, n, o = _prepare(class_probability, class_size, class_is_correct, group_size, **options)
     require(not o.exact, "class_probability must be floats for a variance", dtype=right.p.dtype)
     law = _ratio_total if o.surrogate == "ratio" else _probability_total
     return _total_variance(law(right, wrong, n, o))
 
 
+@takes_options
 def unsampled_mass_change_variance(
     class_probability: ArrayLike,
     class_size: ArrayLike,
     class_is_correct: ArrayLike,
     group_size: int,
-    *,
-    gamma: float = 0.0,
-    learning_rate: float = 1.0,
-    reward_correct: float = 1.0,
-    reward_wrong: float = -1.0,
-    std_scaled: bool = False,
-    ddof: int = 1,
-    eps: float = 0.0,
+    **options: Unpack[LawOptions],
 ) -> float:
-    """Var[dQ_u,pos] over the draw of a group, for the ratio surrogate (see the module). Errors as above.
+    """Var[dQ_u,pos] over the draw of a group. Arguments and errors as above.
 
-    >>> round(unsampled_mass_change_variance([0.25, 0.25, 0.5], [1, 1, 1], [True, True, False], 2), 6)
+    "probability" also raises ValueError if the chain of the correct classes is too large (see `occupancy`): with one action and
+    one large class it goes to N = 5792, with six large classes to N = 17.
+
+    >>> round(unsampled_mass_change_variance([0.25, 0.25, 0.5], [1, 1, 1], [True, True, False], 2, surrogate="ratio"), 6)
     0.000244
     """
-    right, wrong, n, o = _prepare(
-        class_probability,
-        class_size,
-        class_is_correct,
-        group_size,
-        gamma,
-        learning_rate,
-        reward_correct,
-        reward_wrong,
-        "ratio",
-        std_scaled,
-        ddof,
-        eps,
-    )
+    right, wrong, n, o = _prepare(class_probability, class_size, class_is_correct, group_size, **options)
     require(not o.exact, "class_probability must be floats for a variance", dtype=right.p.dtype)
-    if n == 1 or not right.p.size or not wrong.p.size:
+    if not right.p.size or (o.surrogate == "ratio" and (n == 1 or not wrong.p.size)):
         return 0.0
-    mean = expected_mass_changes(
-        class_probability,
-        class_size,
-        class_is_correct,
-        n,
-        gamma=gamma,
-        learning_rate=learning_rate,
-        reward_correct=reward_correct,
-        reward_wrong=reward_wrong,
-        surrogate="ratio",
-        std_scaled=std_scaled,
-        ddof=ddof,
-        eps=eps,
-    )[1]
+    mean = float(expected_mass_changes(class_probability, class_size, class_is_correct, n, **options)[1])
+    if o.surrogate == "probability":
+        return _unsampled_probability(right, wrong, n, o, mean)
     second = sum(
         float((w * _unsampled_square(right, wrong, n, k, o)).sum()) for k, w in _active_blocks(right, wrong, n)
     )
-    return max(second - float(mean) ** 2, 0.0)
+    return max(second - mean**2, 0.0)
 
 
 @dataclass(frozen=True)
@@ -183,11 +139,20 @@ def _probability_total(right: Side, wrong: Side, n: int, o: Options) -> list[_Gi
 
 def _linear(side: Side, worth: FloatArray, k: FloatArray) -> tuple[FloatArray, FloatArray]:
     """("count", "count"): mean and variance of the sum of `worth` over the sampled actions of k draws."""
+    return _mean(side, worth, k), _covariance(side, worth, worth, k)
+
+
+def _mean(side: Side, worth: FloatArray, k: FloatArray) -> FloatArray:
+    return np.asarray((side.size * worth * side.sampled(k)).sum(-1)) if side.p.size else np.zeros_like(k)
+
+
+def _covariance(side: Side, one: FloatArray, two: FloatArray, k: FloatArray) -> FloatArray:
+    """ "count": covariance of the sums of two worths over the sampled actions of k draws."""
     if not side.p.size:
-        return np.zeros_like(k), np.zeros_like(k)
+        return np.zeros_like(k)
     hit, missed = side.sampled(k), side.missed(k)
-    variance = (side.size * worth**2 * hit * missed).sum(-1)
-    pairs = side.size[:, None] * (side.size - np.eye(side.p.size)) * worth[:, None] * worth
+    variance = (side.size * one * two * hit * missed).sum(-1)
+    pairs = side.size[:, None] * (side.size - np.eye(side.p.size)) * one[:, None] * two
     # Both missed, over the product of the chances: (1 - q_i q_j / ((1 - q_i)(1 - q_j)))^k.
     left = side.rest / side.mass
     shared = np.divide(
@@ -195,8 +160,33 @@ def _linear(side: Side, worth: FloatArray, k: FloatArray) -> tuple[FloatArray, F
     )
     log_ratio = _log_not(np.minimum(shared, 1.0), 1 - np.minimum(shared, 1.0))
     excess = np.where(k[:, None, None] == 0, 0.0, np.expm1(np.maximum(k, 1.0)[:, None, None] * log_ratio))
-    covariance = missed[:, :, None] * missed[:, None, :] * excess
-    return (side.size * worth * hit).sum(-1), variance + (pairs * covariance).sum((1, 2))
+    together = missed[:, :, None] * missed[:, None, :] * excess
+    return np.asarray(variance + (pairs * together).sum((1, 2)))
+
+
+def _unsampled_probability(right: Side, wrong: Side, n: int, o: Options, centre: float) -> float:
+    """Var[dQ_u,pos] of eq. 10: given the correct sampled set it is linear in P_neg and B2, with the wrong side's moments."""
+    walk = chain(right.size, n)
+    missed = right.size - walk.states
+    p_pos, q_u, u_pos2 = walk.states @ right.p, missed @ right.p, missed @ right.p**2
+    t2 = right.second + wrong.second
+    plain = -o.reward_correct * (p_pos * u_pos2 + q_u * (walk.states @ (right.p * (right.p - t2))))
+    by_mass, by_square = o.reward_wrong * (q_u * t2 - u_pos2), -o.reward_wrong * q_u
+    total = 0.0
+    laws = walk.laws(right.q, right.size, n)
+    behind = 0
+    for counts, weights in _active_blocks(right, wrong, n):
+        p, square = wrong.p, wrong.p**2
+        means = (_mean(wrong, x, n - counts) for x in (p, square))
+        spreads = (_covariance(wrong, x, y, n - counts) for x, y in ((p, p), (p, square), (square, square)))
+        for k, weight, m, b, mm, mb, bb in zip(counts, weights, *means, *spreads, strict=True):
+            law = next(itertools.islice(laws, int(k) - behind, None))
+            behind = int(k) + 1
+            step = o.learning_rate / n * o.weight(n, k)
+            about = step * (plain + by_mass * m + by_square * b) - centre
+            spread = by_mass**2 * mm + 2 * by_mass * by_square * mb + by_square**2 * bb
+            total += weight * (law @ (about**2 + step**2 * spread))
+    return float(total)
 
 
 def _unsampled_square(right: Side, wrong: Side, n: int, k: FloatArray, o: Options) -> FloatArray:

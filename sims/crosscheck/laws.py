@@ -89,9 +89,8 @@ def total_variance(policy: Policy, group_size: int, options: StepOptions) -> flo
 
 
 def unsampled_variance(policy: Policy, group_size: int, options: StepOptions) -> float:
-    """Var[dQ_u,pos], ratio surrogate."""
-    keywords = {name: value for name, value in vars(options).items() if name != "surrogate"}
-    return unsampled_mass_change_variance(policy.probability, policy.sizes, policy.correct, group_size, **keywords)
+    """Var[dQ_u,pos]."""
+    return unsampled_mass_change_variance(policy.probability, policy.sizes, policy.correct, group_size, **vars(options))
 
 
 def observed_variance(totals: Totals, cell: Cell) -> float:

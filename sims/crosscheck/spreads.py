@@ -70,8 +70,7 @@ def wide_step(policy: Policy, group_size: int, options: StepOptions) -> tuple[tu
         return (total, reach), (0.0, 0.0)
     step = options.learning_rate * (options.reward_correct - options.reward_wrong) / 4
     reach = 2 * step * (float(p[right].max()) * (1 - mass) + float(p[~right].max()) * mass)
-    without = {name: value for name, value in keywords.items() if name != "surrogate"}
-    unsampled = math.sqrt(unsampled_mass_change_variance(*classes, **without))
+    unsampled = math.sqrt(unsampled_mass_change_variance(*classes, **keywords))
     return (total, reach), (unsampled, 2 * step * mass * largest)
 
 

@@ -156,6 +156,7 @@ WITH_OPTIONS = [
     ft.unsampled_mass_change,
     ft.expected_mass_changes,
     ft.total_mass_change_variance,
+    ft.unsampled_mass_change_variance,
 ]
 
 
