@@ -14,7 +14,7 @@ import numpy as np
 from .expectation import expected_mass_changes, expected_unsampled_correct_mass
 from .foundation.checks import BoolArray, FloatArray, as_whole, require
 from .foundation.files import to_plain, write_json
-from .foundation.printing import Row, render
+from .foundation.printing import Row, add_form, render
 from .planning import concentration_zone, covering_group_size, peak_group_size
 from .tail_miss import active_probability, conditional_tail_miss_probability, tail_miss_probability
 from .update_scale import expected_update_scale, learning_rate_multiplier
@@ -33,8 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_peak(commands)
     _add_plan(commands)
     _add_drift(commands)
-    prove = commands.add_parser("prove", help="prove the identities with sympy; exit code 1 if one fails")
-    _add_form(prove)
+    prove = commands.add_parser(
+        "prove",
+        help="prove the identities with sympy; exit code 1 if one fails",
+        description="Proves each identity that the laws rest on, and says so as it comes; exit code 1 if one fails. "
+        "Example: fgrpo theory prove --out results/theory/proofs.json",
+    )
+    add_form(prove)
     prove.add_argument("--out", type=Path, metavar="FILE", help="also write the proofs to this JSON file")
     prove.set_defaults(run=run_prove)
 
@@ -55,7 +60,7 @@ def _add_tail_miss(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         metavar="N",
         help="group sizes (2 4 ... 256)",
     )
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_tail_miss)
 
 
@@ -70,7 +75,7 @@ def _add_peak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--level", type=float, default=0.5, help="share of the largest tail miss that bounds the zone (0.5)"
     )
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_peak)
 
 
@@ -87,7 +92,7 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--gamma", type=float, nargs="+", default=[0.0, 0.5, 1.0, 2.0], help="focal exponents to compare"
     )
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_plan)
 
 
@@ -132,7 +137,7 @@ def _add_drift(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--rewards", type=float, nargs=2, default=[1.0, -1.0], metavar=("CORRECT", "WRONG"), help="rewards (1 -1)"
     )
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_drift)
 
 
@@ -142,12 +147,6 @@ def _add_policy(parser: argparse.ArgumentParser, *, many: bool = True) -> None:
     rare = parser.add_mutually_exclusive_group(required=True)
     rare.add_argument("--rho", type=float, help="rare fraction tau / mu", **several)
     rare.add_argument("--tau", type=float, help="probability of the rare-correct subset", **several)
-
-
-def _add_form(parser: argparse.ArgumentParser) -> None:
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", dest="form", action="store_const", const="json", default="table", help="print JSON")
-    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print CSV in full precision")
 
 
 def _policies(arguments: argparse.Namespace) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.printing import add_form, render
 
 from . import catalogue
 from .inputs import SOURCES, MissingResult, Results
@@ -21,12 +21,22 @@ from .registry import FORMATS, draw, entry
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = commands.add_parser("list", help="every figure, where it comes from and what it needs")
+    listing = commands.add_parser(
+        "list",
+        help="every figure, where it comes from and what it needs",
+        description="The figures by name, and the commands whose results each of them still lacks. "
+        "Example: fgrpo figures list --results results",
+    )
     listing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
-    listing.add_argument("--json", dest="form", action="store_const", const="json", default="table", help="print JSON")
+    add_form(listing)
     listing.set_defaults(run=run_list)
 
-    drawing = commands.add_parser("draw", help="draw figures, with their numbers as JSON beside them")
+    drawing = commands.add_parser(
+        "draw",
+        help="draw figures, with their numbers as JSON beside them",
+        description="Draws from result tables alone, with the numbers as JSON beside each picture. With `all`, figures whose "
+        "tables are missing are left out and named. Example: fgrpo figures draw figure1 worst_group_size --formats png",
+    )
     drawing.add_argument("names", nargs="*", default=["all"], metavar="NAME", help="figures by name, or all (default)")
     drawing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
     drawing.add_argument("--out", help="folder for the pictures (default: RESULTS/figures)")
@@ -34,7 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     drawing.add_argument("--strict", action="store_true", help="with all: exit 1 if a figure's table is missing")
     drawing.set_defaults(run=run_draw)
 
-    reporting = commands.add_parser("report", help="one self-contained HTML file: claims, figures, tables, provenance")
+    reporting = commands.add_parser(
+        "report",
+        help="one self-contained HTML file: claims, figures, tables, provenance",
+        description="Writes one HTML file with every claim, figure and table that the results allow. "
+        "Example: fgrpo figures report --results results --out report.html",
+    )
     reporting.add_argument("--results", default="results", help="folder with the result tables (default: results)")
     reporting.add_argument("--out", help="the file to write (default: RESULTS/report.html)")
     reporting.set_defaults(run=run_report)

@@ -11,7 +11,7 @@ from typing import Any
 
 from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_json
-from fgrpo_theory.foundation.printing import Row, render
+from fgrpo_theory.foundation.printing import Row, add_form, render
 
 from .config import TrainConfig, changed, matched_low_lr
 from .evaluation_cli import configure_evaluation
@@ -40,9 +40,7 @@ def _add_presets(commands: Any) -> None:
         description="Presets, or with a name every setting with its value and meaning. Example: fgrpo llm presets tiny",
     )
     parser.add_argument("name", nargs="?", choices=sorted(PRESETS), metavar="NAME", help="show this preset's settings")
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="form of the output (table)"
-    )
+    add_form(parser)
     parser.set_defaults(run=run_presets)
 
 
@@ -105,9 +103,7 @@ def _add_exact(commands: Any) -> None:
     )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="finished run folders")
     parser.add_argument("--laws", action="store_true", help="also write every answer's probability into the run")
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="form of the output (table)"
-    )
+    add_form(parser)
     parser.set_defaults(run=run_exact)
 
 
@@ -122,7 +118,7 @@ def run_presets(arguments: argparse.Namespace) -> None:
         ]  # fmt: skip
     else:
         rows = _settings(PRESETS[arguments.name], "")
-    print(render(rows, arguments.format))
+    print(render(rows, arguments.form))
 
 
 def run_fetch(arguments: argparse.Namespace) -> None:
@@ -151,9 +147,7 @@ def run_exact(arguments: argparse.Namespace) -> None:
     """Print exact numbers of finished runs."""
     from .probe import exact_rows
 
-    print(
-        render([row for run in arguments.runs for row in exact_rows(run, keep_laws=arguments.laws)], arguments.format)
-    )
+    print(render([row for run in arguments.runs for row in exact_rows(run, keep_laws=arguments.laws)], arguments.form))
 
 
 def config_of(arguments: argparse.Namespace) -> TrainConfig:

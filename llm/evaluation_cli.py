@@ -17,7 +17,7 @@ from typing import Any
 
 from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_json, write_json
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.printing import add_form, render
 
 
 def configure_evaluation(commands: Any) -> None:
@@ -41,7 +41,7 @@ def _add_evaluate(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="root of the sampling streams (0)")
     parser.add_argument("--batch-size", type=int, default=128, metavar="B", help="answers decoded at once (128)")
     parser.add_argument("--start", action="store_true", help="evaluate the model that RL started from")
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_evaluate)
 
 
@@ -58,7 +58,7 @@ def _add_rare(commands: Any) -> None:
     parser.add_argument("--fraction", type=float, default=0.01, metavar="F", help="share that is rare (0.01)")
     parser.add_argument("--repeats", action="store_true", help="count equal rollouts as often as they were drawn")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="root of the sampling streams (0)")
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_rare)
 
 
@@ -75,14 +75,8 @@ def _add_compare(commands: Any) -> None:
     )
     parser.add_argument("--split", choices=("heldout", "train"), default="heldout", help="which problems (heldout)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write .parquet, .csv or .json")
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_compare)
-
-
-def _add_form(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="form of the output (table)"
-    )
 
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
@@ -111,7 +105,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
             print(f"{out} is finished", file=sys.stderr)
         rows += [{"run": run.name, **row} for row in _table_rows(out / "pass_at_k.parquet")]
         task.close()
-    print(render(rows, arguments.format))
+    print(render(rows, arguments.form))
 
 
 def run_rare(arguments: argparse.Namespace) -> None:
@@ -134,7 +128,7 @@ def run_rare(arguments: argparse.Namespace) -> None:
         moved = asdict(drift(load_model(run / "model"), rare, seed=arguments.seed))
         write_json(run / "rare.json", moved)
         rows.append({"run": run.name, **moved})
-    print(render(rows, arguments.format))
+    print(render(rows, arguments.form))
 
 
 def run_compare(arguments: argparse.Namespace) -> None:
@@ -144,7 +138,7 @@ def run_compare(arguments: argparse.Namespace) -> None:
     rows = compare(arguments.runs, ks=arguments.k, start=arguments.start, name=f"evaluation_{arguments.split}")
     if arguments.out is not None:
         write_comparison(rows, arguments.out)
-    print(render(terminal_rows(rows) if arguments.format == "table" else rows, arguments.format))
+    print(render(terminal_rows(rows) if arguments.form == "table" else rows, arguments.form))
 
 
 def _config_and_task(run: Path) -> tuple[Any, Any]:

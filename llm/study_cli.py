@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fgrpo_theory.foundation import workers
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.printing import add_form, render
 
 from .config import changed
 from .presets import PRESETS
@@ -43,7 +43,7 @@ def configure_study(commands: Any, assignment: Any) -> None:
     parser.add_argument("--ray", nargs="?", const="", metavar="ADDRESS",
                         help="compute the runs on this Ray cluster, which must share the folder (or on a local Ray)")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="study folder (results/llm/study-PRESET)")
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="form (table)")  # fmt: skip
+    add_form(parser)
     parser.set_defaults(run=lambda arguments: run_study(arguments, assignment))
 
 
@@ -74,5 +74,5 @@ def run_study(arguments: argparse.Namespace, assignment: Any) -> int:
         print(f"fgrpo llm: {stopped}; the same command goes on", file=sys.stderr)
         return 130
     rows = collect(study, out)
-    print(render(terminal_rows(rows) if arguments.format == "table" else rows, arguments.format))
+    print(render(terminal_rows(rows) if arguments.form == "table" else rows, arguments.form))
     return 0

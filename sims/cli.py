@@ -12,7 +12,7 @@ from typing import Any
 
 from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_table
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.printing import add_form, render
 
 from .config import OPTIMIZERS, SURROGATES, ActionClass, SimConfig, Subset, field_help
 from .presets import SIMULATIONS, SWEEPS, SweepConfig
@@ -81,7 +81,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="sparse: fast and exact; dense: the torch reference, on cuda where there is one (sparse)",
     )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="also keep the run, as a run folder")
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_one)
 
 
@@ -110,7 +110,7 @@ def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="ADDRESS",
         help="compute on the Ray cluster at ADDRESS, or on a local Ray without one",
     )
-    _add_form(parser)
+    add_form(parser)
     parser.set_defaults(run=run_sweep)
 
 
@@ -227,9 +227,3 @@ def _flag(name: str) -> str:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _add_form(parser: argparse.ArgumentParser) -> None:
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", dest="form", action="store_const", const="json", default="table", help="print JSON")
-    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print CSV in full precision")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -13,6 +14,13 @@ from .checks import as_choice
 from .files import to_plain
 
 Row = Mapping[str, object]
+
+
+def add_form(parser: argparse.ArgumentParser) -> None:
+    """Add `--json` and `--csv`, the flags of every command that prints rows; `form` is then what `render` takes."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="form", action="store_const", const="json", default="table", help="print JSON")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print CSV in full precision")
 
 
 def render(rows: Sequence[Row], form: str = "table", *, digits: int = 6) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fgrpo_theory.foundation.checks import as_whole
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.printing import add_form, render
 
 from . import report
 from .cells import FALSE_ALARM_RATE, Outcome, Suite, WrongLaw
@@ -32,8 +32,12 @@ _OUT = "results/sims/crosscheck"
 
 def configure_crosscheck(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command `crosscheck`."""
-    words = "check every law of fgrpo_theory against sampling code that knows none of them"
-    parser = subparsers.add_parser("crosscheck", help=words, description=words)
+    parser = subparsers.add_parser(
+        "crosscheck",
+        help="check every law of fgrpo_theory against sampling code that knows none of them",
+        description="Draws groups with code that knows no law, and sets every law against them; wrong laws must be refused. "
+        "Exit code 1 if a cell fails or a wrong law survives. Example: fgrpo sims crosscheck --profile quick",
+    )
     parser.add_argument(
         "--seed", type=int, help="root of the random streams (default: fresh entropy, which is printed)"
     )
@@ -48,7 +52,7 @@ def configure_crosscheck(subparsers: argparse._SubParsersAction[argparse.Argumen
     )
     parser.add_argument("--list-wrong", action="store_true", help="list the wrong laws and stop")
     parser.add_argument("--out", help=f"folder for the results (default: {_OUT}; with --replace: nothing is written)")
-    parser.add_argument("--form", choices=("table", "json", "csv"), default="table", help="how to print the cells")
+    add_form(parser)
     parser.set_defaults(run=run_crosscheck)
 
 

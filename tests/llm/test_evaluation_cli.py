@@ -35,7 +35,7 @@ def command(*words: object) -> None:
 
 def test_evaluate_rare_compare(runs, capsys):
     one, two = runs / "one", runs / "two"
-    command("evaluate", one, two, "--samples", 64, "--problems", 3, "--format", "json")
+    command("evaluate", one, two, "--samples", 64, "--problems", 3, "--json")
     printed = json.loads(capsys.readouterr().out)
     assert {row["run"] for row in printed} == {"one", "two"}
     assert [row["k"] for row in printed[:7]] == [1, 2, 4, 8, 16, 32, 64]

@@ -36,13 +36,13 @@ def parsed(*words):
 
 
 def test_presets_are_listed_with_what_was_measured(run, capsys):
-    run("presets", "--format", "json")
+    run("presets", "--json")
     listed = {row["preset"]: row["measured"] for row in json.loads(capsys.readouterr().out)}
     assert listed == {name: "no" if name.startswith("paper-") else "yes" for name in PRESETS}
 
 
 def test_a_presets_settings_are_shown_with_their_meaning(run, capsys):
-    run("presets", "smollm2", "--format", "json")
+    run("presets", "smollm2", "--json")
     shown = {row["field"]: row for row in json.loads(capsys.readouterr().out)}
     assert shown["objective.gamma"]["value"] == "0.0"
     assert "focal exponent" in shown["objective.gamma"]["meaning"]
@@ -99,7 +99,7 @@ def test_train_stop_resume_and_exact(run, tmp_path, capsys, monkeypatch):
     assert rows(out) == rows(tmp_path / "calm")
     assert TrainConfig.from_json(json.loads((out / "config.json").read_text())).steps == 4
     capsys.readouterr()
-    run("exact", out, "--laws", "--format", "json")
+    run("exact", out, "--laws", "--json")
     train, heldout = json.loads(capsys.readouterr().out)
     assert (train["split"], heldout["split"]) == ("train", "heldout")
     assert 0 < train["mu"] < 1

@@ -118,7 +118,7 @@ def test_command_with_a_wrong_law_exits_1_and_writes_nothing(drawn, tmp_path, mo
 def test_command_prints_fresh_entropy(drawn, tmp_path, capsys):
     seeds = set()
     for _ in range(2):
-        assert run("--out", str(tmp_path), "--form", "json") == 0
+        assert run("--out", str(tmp_path), "--json") == 0
         shown = capsys.readouterr()
         seeds.add(shown.err.splitlines()[0])
         assert len(json.loads(shown.out)) == len(suite("quick").cells)
