@@ -190,10 +190,10 @@ def hash_bytes(row: np.ndarray) -> np.uint64:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_if_new(rows: np.ndarray, filled: int, table: np.ndarray) -> bool:
-    """Enter rows[filled] in the hash table unless an equal row is in it; bytes are compared, so no collision is lost.
+def is_new(rows: np.ndarray, filled: int, table: np.ndarray, enter: bool) -> bool:
+    """Whether no row in the hash table equals rows[filled], which is then entered if `enter`; the bytes are compared.
 
-    table: int64[power of two], row number or -1, at least a quarter free.
+    table: int64[power of two], row number or -1, at least half of it free.
     """
     mask = np.uint64(table.size - 1)
     slot = hash_bytes(rows[filled]) & mask
@@ -206,7 +206,8 @@ def add_if_new(rows: np.ndarray, filled: int, table: np.ndarray) -> bool:
         if same:
             return False
         slot = (slot + np.uint64(1)) & mask
-    table[slot] = filled
+    if enter:
+        table[slot] = filled
     return True
 
 
@@ -216,18 +217,18 @@ def enter_rows(rows: np.ndarray, filled: int, table: np.ndarray) -> int:
     kept = 0
     for row in range(filled):
         rows[kept] = rows[row]
-        if add_if_new(rows, kept, table):
+        if is_new(rows, kept, table, True):
             kept += 1
     return kept
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def carve_many(
-    rows: np.ndarray, filled: int, cells: int, key: np.uint64, number: int, tries: int, table: np.ndarray
+    rows: np.ndarray, filled: int, cells: int, key: np.uint64, number: int, tries: int, table: np.ndarray, unique: bool
 ) -> tuple[int, int]:
-    """Carve mazes `number`, `number` + 1, ... into rows[filled:], keeping new ones, at most `tries`; (filled, next number).
+    """Carve mazes `number`, `number` + 1, ..., at most `tries`, into rows[filled:]; (filled, next number).
 
-    An empty table keeps every maze.
+    Mazes in the table are passed over, and with `unique` those that are kept enter it. An empty table keeps every maze.
     """
     squares, bits = (cells + 2) * (cells + 2), wall_bits(cells)
     board, frontier = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
@@ -236,6 +237,6 @@ def carve_many(
     while filled < rows.shape[0] and number < last:
         carve(rows[filled], bits, cells, key, np.uint64(number), board, frontier, words, joins)
         number += 1
-        if table.size == 0 or add_if_new(rows, filled, table):
+        if table.size == 0 or is_new(rows, filled, table, unique):
             filled += 1
     return filled, number

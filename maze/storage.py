@@ -27,7 +27,7 @@ from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import atomic_file, read_table, write_table
 
 from . import tokens
-from .mazes import Mazes, wall_count
+from .mazes import Mazes, checked_size, wall_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ def read_mazes(path: Path | str) -> Mazes:
     table = read_table(path)
     found = re.fullmatch(r"open_(\d+)x\1_0", next(iter(table), ""))
     require(bool(found), "the table must be one of write_mazes", path=str(path), columns=tuple(table)[:3])
-    size = int(found[1]) if found else 0
+    size = checked_size(int(found[1]) if found else 0)
     names = [_column(size, word) for word in range(_word_count(size))]
     whole = list(table) == names and all(table[name].dtype == np.uint64 for name in names)
     require(whole, "the table must be one of write_mazes", path=str(path), columns=tuple(table)[:3])
