@@ -15,6 +15,8 @@ from .philox import below
 
 # The order of tokens UP, DOWN, LEFT, RIGHT.
 UP, DOWN, LEFT, RIGHT = 0, 1, 2, 3
+# Board, frontier, one block of random words, the bits of the joining walls.
+Scratch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 _UNSEEN, _FRONTIER, _INSIDE, _RIM = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
 
 
@@ -49,20 +51,13 @@ def clear_board(board: np.ndarray, cells: int) -> None:
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def carve(
-    passages: np.ndarray,
-    bits: np.ndarray,
-    cells: int,
-    key: np.uint64,
-    number: np.uint64,
-    board: np.ndarray,
-    frontier: np.ndarray,
-    words: np.ndarray,
-    joins: np.ndarray,
+    passages: np.ndarray, bits: np.ndarray, cells: int, key: np.uint64, number: np.uint64, scratch: Scratch
 ) -> None:
     """Maze `number` of stream `key` into `passages` (uint8[byte]); the law is stated in `maze.generation`.
 
     One draw below 12 * (frontier size) gives both choices: 12 is a multiple of the one to four joining neighbours.
     """
+    board, frontier, words, joins = scratch
     side = cells + 2
     steps = (-side, side, -1, 1)
     clear_board(board, cells)
@@ -232,10 +227,10 @@ def carve_many(
     """
     squares, bits = (cells + 2) * (cells + 2), wall_bits(cells)
     board, frontier = np.empty(squares, dtype=np.uint8), np.empty(squares, dtype=np.int64)
-    words, joins = np.zeros(4, dtype=np.uint64), np.empty(4, dtype=np.int64)
+    scratch = (board, frontier, np.zeros(4, dtype=np.uint64), np.empty(4, dtype=np.int64))
     last = number + tries
     while filled < rows.shape[0] and number < last:
-        carve(rows[filled], bits, cells, key, np.uint64(number), board, frontier, words, joins)
+        carve(rows[filled], bits, cells, key, np.uint64(number), scratch)
         number += 1
         if table.size == 0 or is_new(rows, filled, table, unique):
             filled += 1

@@ -80,7 +80,8 @@ class MazeEnv(gymnasium.Env[np.ndarray, np.int64]):
         if self.maze is None:
             raise RuntimeError("reset must be called before step")
         require(self.action_space.contains(np.int64(action)), "action must lie in 0 ... 4", action=action)
-        self._ids.append(tokens.DONE if action == DONE else tokens.UP + int(action))
+        action = int(action)
+        self._ids.append(tokens.DONE if action == DONE else tokens.UP + action)
         ended = action == DONE
         if not ended:
             row, column = self._place[0] + STEPS[action][0], self._place[1] + STEPS[action][1]

@@ -109,6 +109,7 @@ def _draw(count: int, size: int, key: np.uint64, excluded: np.ndarray, unique: b
 def _excluded(exclude: Mazes | None, size: int) -> np.ndarray:
     if exclude is None:
         return np.empty((0, (wall_count(size) + 7) // 8), dtype=np.uint8)
+    require(isinstance(exclude, Mazes), "exclude must be Mazes", exclude=type(exclude).__name__)
     require(exclude.size == size, "exclude must hold mazes of the same size", size=size, excluded_size=exclude.size)
     return exclude.passages
 

@@ -53,7 +53,11 @@ def walk(maze: Mazes, actions: ArrayLike) -> Walk:
 
     Raises ValueError for more than one maze, or an action outside 0 ... 3.
     """
-    grid, moves = _grid(maze), np.asarray(actions, dtype=np.int64).ravel()
+    grid, moves = _grid(maze), np.asarray(actions)
+    moves = moves if moves.size else moves.astype(np.int64)
+    require(
+        moves.ndim == 1 and moves.dtype.kind in "iu", "actions must be a row of whole numbers", dtype=str(moves.dtype)
+    )
     require((moves >= 0) & (moves < 4), "actions must be 0 (UP), 1 (DOWN), 2 (LEFT) or 3 (RIGHT)", action=moves)
     solution = maze.solutions()[0]
     squares, right = [maze.start], 1
@@ -78,7 +82,11 @@ def ascii_art(maze: Mazes, actions: ArrayLike | None = None) -> str:
 
 def picture(maze: Mazes, actions: ArrayLike | None = None, *, scale: int = 8) -> UInt8[np.ndarray, "height width rgb"]:
     """An RGB image, `scale` pixels a square, in COLOURS. Raises ValueError as `walk`, and for a scale below 1."""
-    require(scale >= 1, "scale must be at least 1", scale=scale)
+    require(
+        isinstance(scale, int | np.integer) and scale >= 1,
+        "scale must be a whole number of at least 1",
+        scale=repr(scale),
+    )
     pixels = np.array([COLOURS[kind] for kind in _KINDS], dtype=np.uint8)[_kinds(maze, actions)]
     return np.repeat(np.repeat(pixels, scale, axis=0), scale, axis=1)
 

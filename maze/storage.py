@@ -103,11 +103,8 @@ def _parsed(infos: list[Any], first: int) -> Mazes:
             maze, actions = tokens.parse_text(str(answer))
         except ValueError as error:
             raise ValueError(f"row {row}: {error}") from error
-        require(
-            actions is not None and np.array_equal(actions, maze.solutions()[0]),
-            "the path of `answer` must be the maze's solution",
-            row=row,
-        )
+        right = actions is not None and np.array_equal(actions, maze.solutions()[0])
+        require(right, "the path of `answer` must be the maze's solution", row=row)
         mazes.append(maze)
     same = {maze.size for maze in mazes}
     require(len(same) == 1, "the mazes must be of one size", sizes=tuple(sorted(same)))

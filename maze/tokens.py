@@ -38,6 +38,7 @@ def prompt_length(size: int) -> int:
 
 def prompt_ids(mazes: Mazes, dtype: type[np.integer] = np.int64) -> Integer[np.ndarray, "maze token"]:
     """The prompt of each maze. As int64 a maze of 17 x 17 takes 2.5 kB: of a million, take slices, or uint8."""
+    require(np.issubdtype(dtype, np.integer), "dtype must be one of whole numbers", dtype=np.dtype(dtype).name)
     size = mazes.size
     ids = np.empty((len(mazes), prompt_length(size)), dtype=dtype)
     ids[:, :2], ids[:, -2:] = (BOS, GRID_START), (GRID_END, PATH_START)
@@ -72,7 +73,7 @@ def parse_completion(ids: ArrayLike) -> NDArray[np.uint8]:
     """
     tokens = _whole("ids", ids)
     done = np.flatnonzero(tokens == DONE)
-    require(bool(done.size), "a completion must have DONE", ids=tuple(tokens.tolist()))
+    require(bool(done.size), "a completion must have DONE", tokens=len(tokens))
     moves, rest = tokens[: done[0]], tokens[done[0] + 1 :]
     require(
         (moves >= UP) & (moves <= RIGHT), "only actions may stand before DONE", token=moves, at=np.arange(len(moves))
@@ -162,9 +163,6 @@ def _whole(name: str, values: ArrayLike | Sequence[int]) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)
-    require(
-        array.ndim == 1 and array.dtype.kind in "iu",
-        f"{name} must be a one-dimensional array of whole numbers",
-        **{name: repr(values)[:60]},
-    )
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a one-dimensional array of whole numbers, got {name}={repr(values)[:60]}")
     return array.astype(np.int64)

@@ -43,7 +43,13 @@ def test_walks() -> None:
         solved = walk(maze, path)
         assert solved.right == len(solved.squares) == len(path) + 1
         assert solved.squares[-1] == maze.goal
-    for bad, said in [([4], "actions must be 0"), ([-1], "actions must be 0")]:
+    wrong: list[tuple[list[object], str]] = [
+        ([4], "must be 0"),
+        ([-1], "must be 0"),
+        ([0.5], "whole"),
+        ([[0]], "a row"),
+    ]
+    for bad, said in wrong:
         with pytest.raises(ValueError, match=said):
             walk(CORNER, bad)
     with pytest.raises(ValueError, match="one maze is drawn at a time"):
@@ -61,5 +67,5 @@ def test_pixels_match_the_text(tmp_path: Path) -> None:
     write_png(tmp_path / "maze.png", image)
     again = imread(tmp_path / "maze.png")
     assert (np.round(again[:, :, :3] * 255) == image).all()
-    with pytest.raises(ValueError, match="scale must be at least 1"):
+    with pytest.raises(ValueError, match="scale must be a whole number of at least 1"):
         picture(CORNER, scale=0)

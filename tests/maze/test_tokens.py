@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
 
 from maze import tokens
 from maze.generation import generate
@@ -129,9 +130,11 @@ def test_wrong_prompt_lengths(length: int) -> None:
 
 
 def test_wrong_prompt_arrays() -> None:
+    with pytest.raises((ValueError, TypeCheckError)):
+        tokens.prompt_ids(generate(1, 5, 0), np.float64)  # type: ignore[arg-type]
     ids = tokens.prompt_ids(generate(1, 5, 0))
     for bad in (ids[0], ids.astype(float), ids[None]):
-        with pytest.raises(ValueError, match="two-dimensional array of whole numbers"):
+        with pytest.raises((ValueError, TypeCheckError)):
             tokens.parse_prompts(bad)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
 
 from maze import tokens
 from maze.generation import generate
@@ -171,14 +172,16 @@ def test_what_is_refused() -> None:
         ((mazes, each - 1, ids, lengths), r"index must lie in 0 \.\.\. 2, got index=-1"),
         ((mazes, each, ids, lengths + 99), "lengths must lie in"),
         ((mazes, each, ids, -lengths), "lengths must lie in"),
-        ((mazes, each[:2], ids, lengths), "equally long"),
-        ((mazes, each, ids, lengths, "both"), "rule must be one of target, reach_goal, maxrl"),
     ]:
         with pytest.raises(ValueError, match=said):
-            verify_batch(*arguments)  # type: ignore[arg-type]
+            verify_batch(*arguments)
+    with pytest.raises((ValueError, TypeCheckError)):
+        verify_batch(mazes, each[:2], ids, lengths)
+    with pytest.raises((ValueError, TypeCheckError)):
+        verify_batch(mazes, each, ids, lengths, "both")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="verify judges one maze"):
         verify(mazes, ids[0])
     with pytest.raises(ValueError, match="one-dimensional"):
         verify(mazes[0], ids)
-    with pytest.raises(ValueError, match="whole numbers"):
+    with pytest.raises((ValueError, TypeCheckError)):
         verify(mazes[0], [13.0, 7.0])
