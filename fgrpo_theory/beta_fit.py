@@ -144,7 +144,7 @@ def beta_fit_quality(fit: BetaFit, counts: ClusterCounts, samples: ArrayLike, co
     for size in np.unique(n[weights > 0]):
         mine = n == size
         all_x = np.arange(size + 1, dtype=np.float64)
-        observed = np.bincount(x[mine].astype(np.int64), weights=weights[mine], minlength=int(size) + 1)
+        observed: FloatArray = np.bincount(x[mine].astype(np.int64), weights[mine], int(size) + 1).astype(np.float64)
         inside = float(observed.sum())
         expected = inside * np.exp(log_beta_binomial(np.full(all_x.size, size), all_x, fit.alpha, fit.beta))
         effect = _design_effect(counts, mine, inside)
