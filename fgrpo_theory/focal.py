@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .foundation.checks import ArrayLike, FloatArray, as_float, as_gamma, require
+from .foundation.checks import ArrayLike, FloatArray, as_float, as_gamma, refuse_masked, require
 
 
 def focal_weight(success_rate: Any, gamma: float) -> Any:
@@ -26,7 +26,7 @@ def focal_weight(success_rate: Any, gamma: float) -> Any:
     array([1.  , 0.25, 0.  ])
     """
     gamma = as_gamma(gamma)
-    rate = _numeric("success_rate", success_rate)
+    rate = _numeric("success_rate", _no_booleans("success_rate", success_rate))
     if not bool(((rate >= 0) & (rate <= 1)).all()):
         raise ValueError(f"success_rate must lie in [0, 1], got values from {float(rate.min())} to {float(rate.max())}")
     return (1 - rate) ** gamma
@@ -141,9 +141,18 @@ def _is_tensor(value: Any) -> bool:
     return hasattr(value, "detach")
 
 
+def _no_booleans(name: str, value: Any) -> Any:
+    """A verdict is no rate: one boolean a rollout where one rate a group is meant would pass for rates of 0 and 1."""
+    dtype = value.dtype if _is_tensor(value) else np.asarray(value).dtype
+    if str(dtype) in ("bool", "torch.bool"):
+        raise ValueError(f"{name} must be numbers, not booleans, got {name}.dtype={dtype}")
+    return value
+
+
 def _numeric(name: str, value: Any) -> Any:
     if _is_tensor(value):
         return value if value.is_floating_point() else value.double()
+    refuse_masked(name, value)
     array: ArrayLike = value
     if np.asarray(array).dtype == np.float32:
         return np.asarray(array)
@@ -154,6 +163,8 @@ def _numeric(name: str, value: Any) -> Any:
 
 
 def _boolean(name: str, value: Any) -> Any:
+    if not _is_tensor(value):
+        refuse_masked(name, value)
     array = value if _is_tensor(value) else np.asarray(value)
     if str(array.dtype) not in ("bool", "torch.bool"):
         raise ValueError(f"{name} must be booleans, got {name}.dtype={array.dtype}")

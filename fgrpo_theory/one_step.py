@@ -22,7 +22,7 @@ from typing import Unpack
 
 import numpy as np
 
-from .foundation.checks import ArrayLike, BoolArray, as_float, require
+from .foundation.checks import ArrayLike, BoolArray, as_boolean, as_float, require
 from .policy import LawOptions, Numbers, Options, as_fractions, as_numbers, as_options, as_policy, takes_options
 
 
@@ -121,12 +121,11 @@ def subset_mass_change(p: ArrayLike, dz: ArrayLike, subset: ArrayLike) -> Number
     np.float64(0.125)
     """
     p_, change = _with_update(p, dz)
-    inside = np.asarray(subset)
+    inside = as_boolean("subset", subset)
     require(
-        inside.dtype == np.bool_ and inside.shape[-1:] == p_.shape,
-        "subset must be booleans over the actions of p",
-        subset_dtype=inside.dtype,
-        subset_shape=inside.shape,
+        inside.shape[-1:] == p_.shape,
+        "subset must have one column an action of p",
+        **{"subset.shape": inside.shape, "p.shape": p_.shape},
     )
     return np.asarray((p_ * change * inside).sum(-1) - (p_ * inside).sum(-1) * (p_ * change).sum(-1))[()]
 

@@ -16,7 +16,17 @@ from typing import Any, TypeAlias, TypedDict, TypeVar
 import numpy as np
 
 from .focal import focal_weight_of_counts
-from .foundation.checks import ArrayLike, BoolArray, FloatArray, as_choice, as_float, as_gamma, require
+from .foundation.checks import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    as_boolean,
+    as_choice,
+    as_float,
+    as_gamma,
+    refuse_masked,
+    require,
+)
 
 # Arrays (or scalars, where an axis is summed away) of float64, or of Fractions as objects.
 Numbers: TypeAlias = Any
@@ -137,11 +147,13 @@ def takes_options(law: Law) -> Law:
 
 def as_numbers(name: str, value: ArrayLike) -> Numbers:
     """One axis of float64, or of Fractions if any element is one."""
+    refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:
         array = as_float(name, value)  # a ragged list, which it names
     if array.dtype == object and any(isinstance(x, Fraction) for x in array.flat):
+        as_float(name, array)  # what is no number beside the Fractions, it names
         array = np.array([Fraction(x) for x in array.flat], dtype=object).reshape(array.shape)
     else:
         array = as_float(name, value)
@@ -170,8 +182,7 @@ def as_policy(
 
     The probabilities, counted with their sizes, must sum to 1: within 1e-9, or exactly if they are Fractions.
     """
-    probability, correct = as_numbers(name, p), np.asarray(is_correct)
-    require(correct.dtype == np.bool_, "is_correct must be booleans", is_correct_dtype=correct.dtype)
+    probability, correct = as_numbers(name, p), as_boolean("is_correct", is_correct)
     sizes = np.ones(probability.shape) if size is None else as_float(size_name, size)
     for other, array in (("is_correct", correct), (size_name, sizes)):
         require(

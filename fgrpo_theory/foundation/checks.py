@@ -26,17 +26,35 @@ BoolArray = NDArray[np.bool_]
 
 
 def as_float(name: str, value: ArrayLike) -> FloatArray:
-    """`value` as float64, refusing text, complex numbers, ragged lists and NaN."""
+    """`value` as float64, refusing text, booleans, complex numbers, masked arrays, ragged lists and NaN."""
+    refuse_masked(name, value)
     try:
         raw = np.asarray(value)
-        array = np.asarray(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
+        array = np.asarray(raw, dtype=np.float64) if raw.dtype.kind in "iuf" or _objects(raw) else None
     except (TypeError, ValueError, OverflowError):
         array = None
     if array is None:
-        raise ValueError(f"{name} must be a real number or an array of them, got {name}={value!r}")
+        raise ValueError(
+            f"{name} must be a real number or an array of them, got {name}={' '.join(repr(value).split())}"
+        )
     if np.isnan(array).any():
         raise ValueError(f"{name} must not be NaN, got {name}={_shown(array)}")
     return array
+
+
+def as_boolean(name: str, value: ArrayLike) -> BoolArray:
+    """`value` as an array of booleans; numbers are refused, 0 and 1 too."""
+    refuse_masked(name, value)
+    array = np.asarray(value)
+    require(array.dtype == np.bool_, f"{name} must be booleans", **{f"{name}_dtype": array.dtype})
+    return array
+
+
+def refuse_masked(name: str, value: object) -> None:
+    """Refuse a masked array: what lies under its mask would be taken for data."""
+    if isinstance(value, np.ma.MaskedArray):
+        hidden = int(np.ma.getmaskarray(value).sum())
+        raise ValueError(f"{name} must not be a masked array, got {name} with {hidden} of {value.size} values masked")
 
 
 def as_whole(name: str, value: ArrayLike, *, least: int = 1) -> FloatArray:
@@ -103,6 +121,11 @@ def _first_offender(offending: BoolArray, values: Mapping[str, Any]) -> str:
             f"{name}={float(element)!r}".removesuffix(".0") if isinstance(element, np.floating) else f"{name}={element}"
         )
     return ", ".join(shown)
+
+
+def _objects(raw: NDArray[Any]) -> bool:
+    """Whether these are Python objects without a boolean among them (Fractions, large whole numbers)."""
+    return raw.dtype.kind == "O" and not any(isinstance(element, bool | np.bool_) for element in raw.flat)
 
 
 def _shown(array: FloatArray) -> str:

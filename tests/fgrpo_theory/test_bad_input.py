@@ -6,6 +6,7 @@ Each case is (parameter to be named, call). Fractions, text, None and arrays are
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import math
 import subprocess
@@ -37,7 +38,21 @@ def as_users_have_it() -> Any:
 
 ft = as_users_have_it()
 ROOT = Path(__file__).parents[2]
-NOT_NUMBERS: list[Any] = ["half", None, 1j, [[1.0], [1.0, 2.0]], math.nan, [0.5, math.nan], {"mu": 1}]
+MASKED = np.ma.masked_array([0.5, 0.3], mask=[False, True])
+NOT_NUMBERS: list[Any] = [
+    True,
+    [True, False],
+    np.array(True),
+    np.array([0.5, True], dtype=object),
+    MASKED,
+    "half",
+    None,
+    1j,
+    [[1.0], [1.0, 2.0]],
+    math.nan,
+    [0.5, math.nan],
+    {"mu": 1},
+]
 NOT_PROBABILITIES = [*NOT_NUMBERS, -1e-9, 1.0000001, math.inf, -math.inf, [0.5, 2.0]]
 NOT_SIZES = [*NOT_NUMBERS, 0, -3, 2.5, math.inf, [4, 0]]
 NOT_GAMMAS = [*NOT_NUMBERS, -0.5, math.inf, [0.0, 1.0]]
@@ -86,16 +101,16 @@ WRONG: dict[str, list[Any]] = {
     "rare_fraction": [*NOT_PROBABILITIES, 0.0],
     "gamma": NOT_GAMMAS,
     "correct": [*NOT_NUMBERS, -1, 2.5, 9, math.inf],
-    "success_rate": [-0.1, 1.1, math.nan, "half", None],
+    "success_rate": [-0.1, 1.1, math.nan, "half", None, True, [True, False], np.array([True]), MASKED],
     "p": [*NOT_NUMBERS, 0.5, [], [0.7, 0.7], [1.5, -0.5], [[0.5, 0.5]], [0.5, 0.4]],
     "class_probability": [*NOT_NUMBERS, 0.5, [], [0.7, 0.7], [1.5, -0.5], [[0.5, 0.5]], [0.5, 0.5]],
     "is_correct": [None, [1, 0], [True], [[True, False]], "yes", [True, False, True]],
     "class_is_correct": [None, [1, 0], [True], [[True, False]], "yes"],
-    "class_size": [[1, 0], [1, 2.5], [1, -2], [1], "two", [1, math.nan], [1, math.inf]],
+    "class_size": [[True, True], [1, 0], [1, 2.5], [1, -2], [1], "two", [1, math.nan], [1, math.inf]],
     "counts": [*NOT_NUMBERS, 1, [1], [1, 1, 1], [1, -1], [1, 0.5], [0, 0], [[1, 1], [0, 0]], [1, math.inf]],
     "dz": [*NOT_NUMBERS, 1.0, [1.0], [1.0, 0.0, 0.0]],
     "subset": [[1, 0], [True], None, "yes"],
-    "rewards": [1.0, [1.0], [[1.0], [0.0]], "half", None, 1j, []],
+    "rewards": [MASKED, 1.0, [1.0], [[1.0], [0.0]], "half", None, 1j, []],
     "ddof": [2, -1],
     "eps": [-1e-6, math.nan, math.inf],
 }  # fmt: skip
@@ -134,6 +149,51 @@ def test_a_bad_value_is_named(law: Callable[..., Any], name: str, value: Any) ->
     rule, _, got = message.partition(", got ")
     assert ALIAS.get(name, name) in rule, message
     assert got, message
+
+
+# The public functions beside the laws above, each with valid arguments.
+OTHERS: dict[Callable[..., Any], dict[str, Any]] = {
+    ft.pass_at_k: {"samples": 8, "correct": 3, "k": 2},
+    ft.mean_pass_at_k: {"samples": [8, 9], "correct": [3, 4], "k": 2},
+    ft.pass_at_k_variance: {"samples": 8, "mu": 0.3, "k": 2},
+    ft.missing_mass: {"counts": [2, 1], "level": 0.9},
+    ft.subsampling_test: {"baseline_correct": [3, 4], "focal_correct": [4, 5], "samples": [8, 8], "subsample": 4, "k": 1},
+    ft.subsampling_test_monte_carlo: {"baseline_correct": [3, 4], "focal_correct": [4, 5], "samples": [8, 8], "subsample": 4,
+                                      "k": 1, "draws": 10, "generator": np.random.default_rng(0)},
+    ft.binomial_weights: {"group_size": 8, "mu": 0.3},
+    ft.binomial_expectation: {"values": lambda k: k, "group_size": 8, "mu": 0.3},
+    ft.success_rate: {"success": [True, False], "scorable": [True, True]},
+    ft.success_from_rewards: {"rewards": [1.0, -1.0], "reward_correct": 1.0, "reward_wrong": -1.0},
+    ft.focal_advantage: {"rewards": [1.0, 0.0], "success": [True, False], "gamma": 1.0, "ddof": 1, "eps": 0.0},
+}  # fmt: skip
+# Not a number of the law: functions, generators, and what is one whole number or a setting of a convention.
+NO_NUMBERS = {"values", "generator", "ddof", "eps", "draws", "reward_correct", "reward_wrong"}
+BOOLEANS = {"is_correct", "class_is_correct", "subset", "success", "scorable"}
+EVERY = {**VALID, **OTHERS}
+
+
+def test_every_public_function_is_among_those_tested_for_masks_and_booleans() -> None:
+    public = {getattr(ft, name) for name in ft.__all__ if inspect.isfunction(getattr(ft, name))}
+    assert public == set(EVERY)
+    for law, valid in OTHERS.items():
+        assert law(**valid) is not None
+
+
+@pytest.mark.parametrize(("law", "name"), [
+    pytest.param(law, name, id=f"{law.__name__}-{name}") for law, valid in EVERY.items() for name in valid if name not in NO_NUMBERS
+])  # fmt: skip
+def test_masked_arrays_are_refused_everywhere_and_booleans_where_numbers_are_meant(
+    law: Callable[..., Any], name: str
+) -> None:
+    """What lies under a mask would be taken for data, and True for a probability of 1."""
+    value = EVERY[law][name]
+    bad: list[Any] = [np.ma.masked_array(value), np.ma.masked_array(value, mask=np.ones(np.shape(value), dtype=bool))]
+    if name not in BOOLEANS | {"rewards"}:
+        bad += [np.full(np.shape(value), True), np.full(np.shape(value), True).tolist()]
+    for one in bad:
+        with pytest.raises(ValueError, match=f"{ALIAS.get(name, name)} must .*, got ") as error:
+            law(**{**EVERY[law], name: one})
+        one_line(error)
 
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [

@@ -217,3 +217,9 @@ def test_bad_input_of_tensors_is_named() -> None:
         focal_weight(torch.tensor([0.0, 1.5]), 1.0)
     with pytest.raises(ValueError, match=r"success must be booleans, got success.dtype=torch.int64"):
         success_rate(torch.tensor([0, 1]))
+
+
+def test_booleans_are_no_success_rates_of_a_tensor_either() -> None:
+    for verdicts in (np.array([True, False]), torch.tensor([True, False])):
+        with pytest.raises(ValueError, match=r"success_rate must be numbers, not booleans, got success_rate.dtype="):
+            focal_weight(verdicts, 1.0)
