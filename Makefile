@@ -1,6 +1,7 @@
 # make reproduce   set up, rebuild theory, simulations, cross-check, figures and the report (results/report.html)
 # make test        set up, lint, check types and layers, run the tests of theory, simulations and figures
-# make test-llm    the tests of the trainer
+# make test-llm    the tests of the trainer and of the maze study
+# make test-trl    the tests of the adapter for TRL, in environments of its own; make test-verl likewise
 # The environment is .venv; PYTHON picks the interpreter that makes it (3.11 to 3.13).
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,7 +12,7 @@ CHROMIUM := $(shell command -v chromium && command -v chromedriver)
 BROWSER := $(if $(CHROMIUM),,and not browser)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not ray $(BROWSER)"
 
-.PHONY: setup reproduce test test-llm test-slow test-ray lint bench clean
+.PHONY: setup reproduce test test-llm test-slow test-ray test-trl test-verl lint bench clean
 setup: $(VENV)/.dev
 
 $(VENV)/pyvenv.cfg:
@@ -28,7 +29,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.run
 	@touch $@
 
 $(VENV)/.llm: pyproject.toml constraints.txt | $(VENV)/.dev
-	$(PIP) --editable '.[sims,figures,llm,dev]'
+	$(PIP) --editable '.[sims,figures,llm,maze,dev]'
 	@touch $@
 
 $(VENV)/.cluster: pyproject.toml constraints.txt | $(VENV)/.dev
@@ -40,16 +41,35 @@ reproduce: $(VENV)/.run
 
 test: lint
 	$(if $(CHROMIUM),,@echo "no chromium: the tests marked browser are left out" >&2)
-	$(PYTEST) tests fgrpo_theory sims figures --ignore tests/llm --ignore-glob '*/support/llm_*'
+	$(PYTEST) tests fgrpo_theory sims figures --ignore tests/llm --ignore tests/maze --ignore tests/adapters_trl --ignore tests/adapters_verl \
+		--ignore-glob '*/support/llm_*'
 
 test-llm: $(VENV)/.llm
-	$(PYTEST) tests/llm llm
+	$(PYTEST) tests/llm tests/maze llm maze --ignore llm/adapters
 
 test-slow: $(VENV)/.llm
-	$(BIN)/python -m pytest -m "slow and not ray $(BROWSER)"
+	$(BIN)/python -m pytest -m "slow and not ray $(BROWSER)" --ignore llm/adapters --ignore tests/adapters_trl --ignore tests/adapters_verl
 
 test-ray: $(VENV)/.cluster
 	$(BIN)/python -m pytest -m ray tests/sims
+
+# The adapters run in environments of their own: TRL's newest and an older release, and verl, which wants another transformers.
+ADAPTER_TEST := -m pytest -o filterwarnings=default
+test-trl: .venv-trl/.done .venv-trl-old/.done
+	for venv in .venv-trl .venv-trl-old; do \
+		$$venv/bin/python $(ADAPTER_TEST) tests/adapters_trl llm/adapters/trl.py llm/adapters/success.py || exit 1; done
+
+test-verl: .venv-verl/.done
+	.venv-verl/bin/python $(ADAPTER_TEST) tests/adapters_verl
+
+.venv-trl/.done: PACKAGES = '.[trl]' trl==1.16.0 transformers==5.24.0 accelerate==1.15.0
+.venv-trl-old/.done: PACKAGES = '.[trl]' trl==0.19.1 transformers==4.53.3 accelerate==1.15.0
+# verl's trainer imports the last four without asking for them.
+.venv-verl/.done: PACKAGES = '.[verl]' verl==0.9.1 TransferQueue fastapi uvicorn cachetools
+.venv-trl/.done .venv-trl-old/.done .venv-verl/.done: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 pytest beartype --editable $(PACKAGES)
+	@touch $@
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -61,5 +81,5 @@ bench: $(VENV)/.dev
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-trl .venv-trl-old .venv-verl build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
