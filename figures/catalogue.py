@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from . import ablation_figures, focal_figures, simulation_figures, theory_figures
+from . import (
+    ablation_figures,
+    focal_figures,
+    simulation_figures,
+    study_dynamics,
+    study_exact,
+    study_figures,
+    theory_figures,
+)
 
-MODULES = (theory_figures, focal_figures, simulation_figures, ablation_figures)
+MODULES = (
+    theory_figures,
+    focal_figures,
+    simulation_figures,
+    ablation_figures,
+    study_figures,
+    study_dynamics,
+    study_exact,
+)
 
 THEORY = ("figure1", "figure3", "worst_group_size", "figure4", "figure5", "update_scale", "expected_drift")
 SIMULATION = ("figure2", "trajectories", "zone", "surrogates", "gammas")
 CROSSCHECK = ("crosscheck",)
 
-ORDER = THEORY + SIMULATION + CROSSCHECK
+STUDIES = ("llm_pass_at_k", "llm_dynamics", "llm_exact", "llm_equal_mu", "llm_rare")
+
+ORDER = THEORY + SIMULATION + CROSSCHECK + STUDIES

@@ -2,7 +2,7 @@
 
 No verdict is written down: a claim has a `judge` that looks at results and says what it found. A claim without a
 judge belongs to an experiment that this repository does not run at the paper's scale, and is listed as such with its
-published value. The claims themselves are in theory_claims, simulation_claims and published_claims.
+published value. The claims themselves are in theory_claims, simulation_claims, study_claims and published_claims.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from .inputs import SOURCES, Results
 
 REPRODUCED, DIFFERS, NOT_RUN, MISSING = "reproduced", "differs", "not run at this scale", "not made yet"
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Finding:
 
     ours: str
     """Our value, in words and numbers."""
-    holds: bool
-    """Whether the claim holds in our results."""
+    holds: bool | None
+    """Whether the claim holds in our results; None if they do not decide it."""
     why: str = ""
     """If it does not, or only with a caveat: which, and why."""
 
@@ -42,6 +43,8 @@ class Claim:
     """Result tables that the judge reads."""
     evidence: str = ""
     """The anchor of the figure or section that shows it."""
+    three_way: bool = False
+    """Whether it is judged as "holds", "fails" or "undecided": a question of ours, not a result to reproduce."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,18 @@ def verdict(claim: Claim, results: Results) -> Verdict:
         commands = " and ".join(dict.fromkeys(f"`{SOURCES[name].command}`" for name in missing))
         return Verdict(claim, MISSING, "-", f"{commands} makes the table")
     finding = claim.judge(results)
-    return Verdict(claim, REPRODUCED if finding.holds else DIFFERS, finding.ours, finding.why)
+    yes, no = (HOLDS, FAILS) if claim.three_way else (REPRODUCED, DIFFERS)
+    word = UNDECIDED if finding.holds is None else yes if finding.holds else no
+    return Verdict(claim, word, finding.ours, finding.why)
 
 
-def all_claims() -> list[Claim]:
-    """Every claim, in the order of the report."""
-    from . import published_claims, simulation_claims, theory_claims
+def all_claims(results: Results | None = None) -> list[Claim]:
+    """Every claim, in the order of the report. The language-model studies of `results` have claims of their own."""
+    from . import published_claims, simulation_claims, study_claims, theory_claims
 
-    return [*theory_claims.CLAIMS, *simulation_claims.CLAIMS, *published_claims.claims()]
+    return [
+        *theory_claims.CLAIMS,
+        *simulation_claims.CLAIMS,
+        *study_claims.claims(results),
+        *published_claims.claims(),
+    ]

@@ -1,8 +1,9 @@
-"""`fgrpo figures list | draw | report`.
+"""`fgrpo figures list | draw | studies | report`.
 
 fgrpo figures draw figure1 worst_group_size --formats png
 fgrpo figures draw all
 fgrpo figures report
+fgrpo figures explore --out explore.html
 """
 
 from __future__ import annotations
@@ -44,6 +45,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     drawing.add_argument("--strict", action="store_true", help="with all: exit 1 if a figure's table is missing")
     drawing.set_defaults(run=run_draw)
 
+    comparing = commands.add_parser(
+        "studies",
+        help="the language-model studies as one table: every arm at equal steps and at equal mu",
+        description="Prints pass@k, exact masses and rare NLL of every study and arm, with 95 %% intervals, each seed, and the "
+        "difference to GRPO. Example: fgrpo figures studies --results results --csv > studies.csv",
+    )
+    comparing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
+    add_form(comparing)
+    comparing.set_defaults(run=run_studies)
+
     reporting = commands.add_parser(
         "report",
         help="one self-contained HTML file: claims, figures, tables, provenance",
@@ -53,6 +64,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     reporting.add_argument("--results", default="results", help="folder with the result tables (default: results)")
     reporting.add_argument("--out", help="the file to write (default: RESULTS/report.html)")
     reporting.set_defaults(run=run_report)
+
+    exploring = commands.add_parser(
+        "explore",
+        help="the interactive page: N, mu, rare fraction and gamma as sliders",
+        description="Writes one HTML file that computes the closed forms itself and needs no network. "
+        "Example: fgrpo figures explore --out explore.html",
+    )
+    exploring.add_argument("--out", default="results/explore.html", help="the file to write (results/explore.html)")
+    exploring.set_defaults(run=run_explore)
 
 
 def run_list(arguments: argparse.Namespace) -> None:
@@ -91,8 +111,22 @@ def run_draw(arguments: argparse.Namespace) -> int:
     return int(bool(left_out and arguments.strict))
 
 
+def run_studies(arguments: argparse.Namespace) -> None:
+    """Print the table of the studies."""
+    from .study_table import table_rows
+
+    print(render(table_rows(Results(arguments.results)), arguments.form, digits=4))
+
+
 def run_report(arguments: argparse.Namespace) -> None:
     """Write the report."""
     from .report import write_report
 
     print(f"the report is {write_report(arguments.results, arguments.out or Path(arguments.results) / 'report.html')}")
+
+
+def run_explore(arguments: argparse.Namespace) -> None:
+    """Write the interactive page."""
+    from .explore import write_page
+
+    print(f"the page is {write_page(arguments.out)}")

@@ -21,15 +21,15 @@ from fgrpo_theory.foundation.files import read_json, write_text
 from fgrpo_theory.foundation.printing import number
 from fgrpo_theory.foundation.provenance import provenance
 
-from . import catalogue, simulation_claims
-from .claims import DIFFERS, REPRODUCED, Verdict, all_claims, verdict
+from . import catalogue, simulation_claims, study_claims, study_table
+from .claims import DIFFERS, FAILS, HOLDS, REPRODUCED, Verdict, all_claims, verdict
 from .inputs import SOURCES, Results, by_group, published, where
 from .registry import entry, to_bytes, writable_folder
 from .simulation_figures import last_step
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-GROUPS = ("theory", "simulation", "cross-check", "maze", "language models")
+GROUPS = ("theory", "simulation", "cross-check", study_claims.GROUP, "maze", "language models")
 """Groups of claims, in the order of the report."""
 
 TABLE_TITLES = {
@@ -71,17 +71,22 @@ def render_report(results: Results) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["number"] = number
-    verdicts = [verdict(claim, results) for claim in all_claims()]
+    no_study = results.missing(("study_summary", "study_counts"))
+    verdicts = [verdict(claim, results) for claim in all_claims(results)]
     groups = {group: [item for item in verdicts if item.claim.group == group] for group in GROUPS}
     return environment.get_template("report.html.j2").render(
         css=Markup(css),
         style_hash=f"sha256-{digest}",
         groups=groups,
         counts=count(verdicts),
-        kinds={REPRODUCED: "reproduced", DIFFERS: "differs"},
+        kinds={REPRODUCED: "reproduced", HOLDS: "reproduced", DIFFERS: "differs", FAILS: "differs"},
         theory=[shown(name, results) for name in catalogue.THEORY],
         simulation=[shown(name, results) for name in catalogue.SIMULATION],
         crosscheck=[shown(name, results) for name in catalogue.CROSSCHECK],
+        studies=[shown(name, results) for name in catalogue.STUDIES],
+        study_group=study_claims.GROUP,
+        study_settings=[] if no_study else study_table.settings_rows(results),
+        study_rows=[] if no_study else study_table.report_rows(results),
         proofs=None if results.missing(["proofs"]) else results["proofs"],
         sources=SOURCES,
         outcome=simulation_rows(results),

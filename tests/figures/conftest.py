@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import study_tables
 
 from fgrpo_theory.foundation.files import read_table, write_json, write_table
 from figures.inputs import SOURCES
@@ -116,7 +117,9 @@ def write_results(root: Path, **replaced: dict[str, np.ndarray]) -> Path:
 @pytest.fixture(scope="session")
 def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The complete made-up results folder, shared; tests must not write into it."""
-    return write_results(tmp_path_factory.mktemp("results"))
+    root = write_results(tmp_path_factory.mktemp("results"))
+    study_tables.write_studies(root)
+    return root
 
 
 @pytest.fixture(scope="session")
@@ -141,5 +144,5 @@ def tables(made_up: Path) -> dict[str, dict[str, np.ndarray]]:
     return {
         name: {column: np.array(values) for column, values in read_table(made_up / source.path).items()}
         for name, source in SOURCES.items()
-        if source.columns
+        if source.columns and not source.folders
     }
