@@ -24,6 +24,21 @@ def test_links_lead_to_committed_files(page: Path) -> None:
         assert ignored.returncode != 0, f"{target} is ignored by git"
 
 
+def anchors(page: Path) -> set[str]:
+    """What a repository's web page calls the headings of a Markdown file."""
+    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"(?m)^#+ (.+)$", text)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        pointed = (page.parent / target).resolve() if target else page
+        if pointed.suffix == ".md":
+            assert anchor in anchors(pointed), f"{target}#{anchor}"
+
+
 def test_readme_commands_are_understood() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = [shlex.split(words) for words in re.findall(r"`fgrpo ([^`]+)`", text)]
