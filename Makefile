@@ -23,6 +23,11 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	$(PIP) --editable '.[sims,figures]'
 	@touch $@
 
+$(VENV)/.reproduce: pyproject.toml constraints.txt | $(VENV)/.run
+	@echo "setting up $(VENV) for the language models" >&2
+	$(PIP) --editable '.[sims,figures,llm,maze]'
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.run
 	@echo "setting up $(VENV) for the tests" >&2
 	$(PIP) --editable '.[sims,figures,dev]'
@@ -36,7 +41,7 @@ $(VENV)/.cluster: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) --editable '.[sims,figures,dev,cluster]'
 	@touch $@
 
-reproduce: $(VENV)/.run
+reproduce: $(VENV)/.reproduce
 	$(BIN)/fgrpo reproduce
 
 test: lint

@@ -26,7 +26,7 @@ COMMANDS = {
     "figures": ("figures.cli", "draw the figures and the report from result tables", "figures"),
     "diagnose": ("figures.diagnosis.cli", "a verdict on your own runs: reads rollout logs of TRL, verl and others", "figures"),
     "verl": ("llm.adapters.verl_cli", "check that verl sees the advantage estimator fgrpo", "verl"),
-    "reproduce": ("fgrpo", "rebuild the paper's theory and simulations, and the report", "sims,figures"),
+    "reproduce": ("fgrpo", "rebuild theory, simulations, a small training run and the report", "sims,figures,llm,maze"),
 }
 
 
@@ -37,6 +37,8 @@ REPRODUCE = (
     "sims sweep --preset surrogates --out {out}/sims/surrogates",
     "sims sweep --preset gammas --out {out}/sims/gammas",
     "sims crosscheck --out {out}/sims/crosscheck",
+    "llm train --preset tiny --out {out}/llm/tiny",
+    "llm train --preset tiny --gamma 1 --out {out}/llm/tiny-focal",
     "figures draw all --results {out} --out {out}/figures",
     "figures report --results {out} --out {out}/report.html",
 )

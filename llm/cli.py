@@ -12,6 +12,7 @@ from typing import Any
 from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_json
 from fgrpo_theory.foundation.printing import Row, add_form, render
+from fgrpo_theory.foundation.runs import new_run
 
 from .config import TrainConfig, changed, matched_low_lr
 from .evaluation_cli import configure_evaluation
@@ -152,7 +153,7 @@ def run_exact(arguments: argparse.Namespace) -> None:
 
 def config_of(arguments: argparse.Namespace) -> TrainConfig:
     """The configuration that the options of `train` describe; later options win over the preset."""
-    config = TrainConfig.from_json(read_json(arguments.config)) if arguments.config else PRESETS[arguments.preset]
+    config = _kept_config(arguments.config) if arguments.config else PRESETS[arguments.preset]
     if arguments.objective is not None:
         config = with_objective(config, arguments.objective, config.objective.gamma)
     for name, value in (("objective.gamma", arguments.gamma), ("seed", arguments.seed), ("steps", arguments.steps)):
@@ -165,10 +166,24 @@ def config_of(arguments: argparse.Namespace) -> TrainConfig:
     return config
 
 
+def _kept_config(path: Path) -> TrainConfig:
+    require(path.is_file(), "config must be a config.json", config=str(path))
+    kept = read_json(path)
+    require(isinstance(kept, dict), "config must hold the settings of a run", config=str(path))
+    return TrainConfig.from_json(kept)
+
+
 def _train(config: TrainConfig, out: Path) -> int:
     from .loop import Interrupted
     from .training_run import train_run
 
+    if (out / "provenance.json").is_file():
+        same = read_json(out / "config.json") == config.resolved()
+        require(same, "out must not hold a finished run of another configuration", out=str(out))
+        print(f"{out} is finished", file=sys.stderr)
+        print(out)
+        return 0
+    new_run(out)
     try:
         print(train_run(config, out))
     except Interrupted as stopped:

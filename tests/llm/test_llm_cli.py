@@ -71,7 +71,7 @@ def test_low_lr_is_the_matched_control():
         (["--set", "foo"], "set must be written FIELD=VALUE, got set=foo"),
         (["--set", "objective.gama=1"], "settings must name a field of the configuration, got setting=objective.gama"),
         (["--gamma", "-1"], "gamma must be finite and at least 0, got gamma=-1"),
-        (["--steps", "0"], "steps must be a whole number of at least 1, got steps=0"),
+        (["--steps", "-1"], "steps must be a whole number of at least 0, got steps=-1"),
     ],
 )
 def test_bad_options_are_named(words, message):
@@ -112,3 +112,17 @@ def test_train_stop_resume_and_exact(run, tmp_path, capsys, monkeypatch):
 def test_exact_needs_a_finished_run(run, tmp_path):
     with pytest.raises(ValueError, match="run must be a finished run folder"):
         run("exact", tmp_path / "none")
+
+
+def test_a_finished_run_is_not_repeated_and_never_taken_for_another(run, tmp_path, capsys):
+    config = tmp_path / "small.json"
+    config.write_text(json.dumps(SMALL.resolved()))
+    words = ["train", "--config", config, "--steps", "1", "--out", tmp_path / "run"]
+    assert run(*words) == 0
+    before = weights(tmp_path / "run"), (tmp_path / "run" / "metrics.jsonl").stat().st_mtime_ns
+    capsys.readouterr()
+    assert run(*words) == 0
+    assert f"{tmp_path / 'run'} is finished" in capsys.readouterr().err
+    assert before == (weights(tmp_path / "run"), (tmp_path / "run" / "metrics.jsonl").stat().st_mtime_ns)
+    with pytest.raises(ValueError, match="out must not hold a finished run of another configuration"):
+        run(*words, "--gamma", "1")
