@@ -17,14 +17,14 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from fgrpo_theory.foundation.files import read_json, write_text
+from fgrpo_theory.foundation.files import output_file, read_json, write_text
 from fgrpo_theory.foundation.printing import number
 from fgrpo_theory.foundation.provenance import provenance
 
 from . import catalogue, simulation_claims, study_claims, study_table
 from .claims import DIFFERS, FAILS, HOLDS, REPRODUCED, Verdict, all_claims, verdict
 from .inputs import SOURCES, Results, by_group, published, where
-from .registry import entry, to_bytes, writable_folder
+from .registry import entry, to_bytes
 from .simulation_figures import last_step
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -47,12 +47,9 @@ TABLE_TITLES = {
 def write_report(results: Path | str, out: Path | str) -> Path:
     """Write the report made from the results folder to `out`; return its path.
 
-    Raises ValueError for a malformed table, OSError if `out` is a folder or its folder cannot be written to.
+    Raises ValueError for a malformed table, or if `out` cannot be written.
     """
-    path = Path(out)
-    if path.is_dir():
-        raise IsADirectoryError(f"out must be a file, got the folder {path}")
-    writable_folder(path.parent)
+    path = output_file(out)
     write_text(path, render_report(Results(results)))
     return path
 
