@@ -1,6 +1,6 @@
-"""The TRL side of bench_llm_step.py: GRPOTrainer's steps on given prompts, timed. Runs in TRL's own environment.
+"""The TRL side of compare_steps.py: GRPOTrainer's steps on given prompts, timed. Runs in TRL's own environment.
 
-    venv-trl/bin/python benchmarks/trl_step.py REQUEST.json      (written by bench_llm_step.py; prints one JSON line)
+    venv-trl/bin/python benchmarks/trl_step.py REQUEST.json      (written by compare_steps.py; prints one JSON line)
 
 Everything that the request does not set is set to do least: no reference model, no checkpoints, no logs, no gradient
 checkpointing (TRL's default would compute every activation twice).

@@ -1,7 +1,7 @@
 """A training step of SmolLM2-135M against TRL's GRPOTrainer: 4 prompts x 8 rollouts x at most 16 tokens, fp32, same threads.
 
     python -m venv venv-trl && venv-trl/bin/pip install 'trl==1.16.*' 'torch==2.13.0'
-    python benchmarks/bench_llm_step.py --trl venv-trl/bin/python          (about 6 minutes on two cores)
+    python benchmarks/compare_steps.py --trl venv-trl/bin/python          (about 6 minutes on two cores)
 
 Two workloads, each with processes of its own, taken in turns (ours, TRL's, ours, TRL's):
     task    `sums` as the start policy answers it: rollouts end by themselves, most groups are all wrong
