@@ -15,7 +15,7 @@ author = "The fgrpo maintainers"
 language = "en"
 root_doc = "index"
 extensions = ["myst_parser", "formulas", "pages"]
-exclude_patterns = ["_sphinx", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_site", "_sphinx", "**/.ipynb_checkpoints"]
 source_suffix = {".md": "markdown", ".ipynb": "notebook"}
 nitpicky = True
 

@@ -1,4 +1,4 @@
-"""`fgrpo theory`: tail-miss tables, worst group sizes, a planner, exact drift and proofs."""
+"""`fgrpo theory`: tail-miss tables, worst group sizes, a planner, exact drift, the size of a run, and proofs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .foundation.checks import BoolArray, FloatArray, as_whole, require
 from .foundation.files import to_plain, write_json
 from .foundation.printing import Row, add_form, render
 from .planning import concentration_zone, covering_group_size, peak_group_size
+from .sizing_cli import add_size
 from .tail_miss import active_probability, conditional_tail_miss_probability, tail_miss_probability
 from .update_scale import expected_update_scale, learning_rate_multiplier
 from .variance import total_mass_change_variance
@@ -33,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_peak(commands)
     _add_plan(commands)
     _add_drift(commands)
+    add_size(commands)
     prove = commands.add_parser(
         "prove",
         help="prove the identities with sympy; exit code 1 if one fails",
