@@ -13,8 +13,9 @@ import numpy as np
 
 from .expectation import expected_mass_changes, expected_unsampled_correct_mass
 from .foundation.checks import BoolArray, FloatArray, as_whole, require
-from .foundation.files import to_plain, write_json
+from .foundation.files import output_file, to_plain, write_json
 from .foundation.printing import Row, add_form, render
+from .foundation.signals import tidy_on_sigterm
 from .planning import concentration_zone, covering_group_size, peak_group_size
 from .sizing_cli import add_size
 from .tail_miss import active_probability, conditional_tail_miss_probability, tail_miss_probability
@@ -312,14 +313,14 @@ def softmax_classes(
     return weight / (size * weight).sum(), size, np.arange(len(classes)) < len(correct or [])
 
 
+@tidy_on_sigterm()
 def run_prove(arguments: argparse.Namespace) -> int:
     """Prove every identity, say each as it comes, and return 1 if one failed."""
     from .symbolic import prove_all
 
     # Before the work, so that a folder that cannot be made is refused at once.
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        require(not arguments.out.is_dir(), "out must be a file", out=str(arguments.out))
+        output_file(arguments.out)
 
     rows: list[Row] = []
     for proof in prove_all():

@@ -15,7 +15,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from fgrpo_theory.foundation.files import write_text
+from fgrpo_theory.foundation.files import output_file, write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -87,11 +87,8 @@ CHARTS = [
 
 
 def write_page(out: Path | str) -> Path:
-    """Write the page to `out`, making its folder; return its path. Raises OSError if `out` is a folder or cannot be written."""
-    path = Path(out)
-    if path.is_dir():
-        raise IsADirectoryError(f"out must be a file, got the folder {path}")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write the page to `out`, making its folder; return its path. Raises ValueError if `out` cannot be written."""
+    path = output_file(out)
     write_text(path, render_page())
     return path
 

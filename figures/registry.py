@@ -9,7 +9,6 @@ fixed identifier salt.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fgrpo_theory.foundation.checks import as_choice
-from fgrpo_theory.foundation.files import atomic_file, write_json
+from fgrpo_theory.foundation.files import atomic_file, output_folder, write_json
 from fgrpo_theory.foundation.provenance import commit, config_hash
 
 from . import style
@@ -138,13 +137,13 @@ def to_bytes(figure: Figure, form: str) -> bytes:
 def draw(name: str, results: Results, out: Path | str, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write NAME.<format> for every format and NAME.json (numbers, inputs, hash, commit) into `out`; return the paths.
 
-    Every file appears whole or not at all. Raises ValueError for an unknown figure or format, MissingResult for a
-    missing table, OSError for a folder that cannot be written to.
+    Every file appears whole or not at all. Raises ValueError for an unknown figure or format or a folder that
+    cannot be written to, MissingResult for a missing table.
     """
     chosen = entry(name)
     for form in formats:
         as_choice("format", form, FORMATS)
-    folder = writable_folder(out)
+    folder = output_folder(out)
     figure, numbers = chosen.make(results)
     paths = []
     for form in formats:
@@ -154,14 +153,3 @@ def draw(name: str, results: Results, out: Path | str, formats: Sequence[str] = 
     paths.append(folder / f"{name}.json")
     write_json(paths[-1], chosen.record(results, numbers))
     return paths
-
-
-def writable_folder(path: Path | str) -> Path:
-    """The folder, made if need be. Raises OSError in one line if it is no folder or cannot be written to."""
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"out must be a folder, got the file {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"out must be a folder that can be written to, got out={folder}")
-    return folder

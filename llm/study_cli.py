@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fgrpo_theory.foundation import workers
+from fgrpo_theory.foundation.files import output_folder
 from fgrpo_theory.foundation.printing import add_form, render
 
 from .config import changed
@@ -58,7 +59,7 @@ def run_study(arguments: argparse.Namespace, assignment: Any) -> int:
     base = changed(PRESETS[arguments.preset], dict(map(assignment, arguments.settings)))
     study = Study(base, tuple(arguments.arms), tuple(arguments.seeds),
                   Measurement(samples=arguments.samples, problems=arguments.problems))  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
+    output_folder(out)
     keep(study, out)
     measure_start(study, out)
     jobs = jobs_of(study, out, arguments.threads)

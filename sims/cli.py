@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_table
 from fgrpo_theory.foundation.printing import add_form, render
+from fgrpo_theory.foundation.runs import new_run
+from fgrpo_theory.foundation.signals import tidy_on_sigterm
 
 from .config import OPTIMIZERS, SURROGATES, ActionClass, SimConfig, Subset, field_help
 from .presets import SIMULATIONS, SWEEPS, SweepConfig
@@ -114,6 +115,7 @@ def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(run=run_sweep)
 
 
+@tidy_on_sigterm()
 def run_one(arguments: argparse.Namespace) -> None:
     """Run `fgrpo sims run`."""
     from .sweep import save_run
@@ -121,7 +123,7 @@ def run_one(arguments: argparse.Namespace) -> None:
 
     config = _config(arguments)
     if arguments.out is not None:
-        require(not arguments.out.exists(), "out must not exist yet", out=str(arguments.out))
+        new_run(arguments.out)
     rows = list(trajectory(_engine(arguments.engine, config)))
     if arguments.out is not None:
         print(f"fgrpo sims run: wrote {save_run(arguments.out, config, rows)}", file=sys.stderr)
@@ -138,6 +140,7 @@ def _engine(name: str, config: SimConfig) -> Any:
     return SparseEngine(config)
 
 
+@tidy_on_sigterm()
 def run_sweep(arguments: argparse.Namespace) -> None:
     """Run `fgrpo sims sweep`."""
     from . import workers

@@ -22,7 +22,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fgrpo_theory.foundation.checks import require
-from fgrpo_theory.foundation.files import read_json, to_plain, write_json, write_table
+from fgrpo_theory.foundation.files import output_folder, read_json, to_plain, write_json, write_table
 from fgrpo_theory.foundation.provenance import config_hash, provenance
 from fgrpo_theory.foundation.runs import RunFolder
 
@@ -88,7 +88,8 @@ def _plain(value: object) -> Any:
 
 def _claim(out: Path, grid: SweepConfig) -> None:
     wanted = _plain({"runs": {run_name(config): config_hash(config.resolved()) for config in grid.runs()}})
-    (out / "runs").mkdir(parents=True, exist_ok=True)
+    output_folder(out)
+    (out / "runs").mkdir(exist_ok=True)
     if (out / "sweep.json").exists():
         require(read_json(out / "sweep.json") == wanted, "out must hold the same sweep or nothing", out=str(out))
     else:

@@ -6,7 +6,8 @@
     provenance.json   versions, commit, seeds, machine, time
 
 While it runs, the folder is called `NAME.partial`; finishing is one atomic rename to `NAME`. So a folder without the
-suffix is complete, a sweep skips it, and what a kill leaves behind is never taken for a result.
+suffix is complete, a sweep skips it, and what a kill leaves behind is never taken for a result. A run that cannot be
+resumed takes its partial folder away when it ends with an error.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from .files import read_json, to_plain, write_json, write_table
+from .files import make_folder, output_folder, read_json, to_plain, write_json, write_table
 from .provenance import config_hash, provenance
 
 
@@ -27,17 +28,17 @@ class RunFolder:
 
     Parameters: `path` is the final folder; `config` is what defines the result; `resume` keeps the content of a partial
     folder of the same configuration (a trainer with checkpoints), otherwise a partial folder is started afresh.
-    Raises FileExistsError if the run is already finished, ValueError if a partial run to be resumed has another config.
+    Raises FileExistsError if the run is already finished; ValueError if something else is there, if the folder cannot be
+    written, or if a partial run to be resumed has another config.
     """
 
     def __init__(self, path: Path | str, config: Mapping[str, Any], *, resume: bool = False) -> None:
-        self.path = Path(path)
+        self.path = new_run(path)
         self.partial = self.path.with_name(self.path.name + ".partial")
-        if self.path.exists():
-            raise FileExistsError(f"run {self.path} is already finished")
-        if self.partial.exists() and not resume:
+        self._resume = resume
+        if self.partial.is_dir() and not resume:
             shutil.rmtree(self.partial)
-        self.partial.mkdir(parents=True, exist_ok=True)
+        output_folder(self.partial)
         self._check_config(config)
         write_json(self.partial / "config.json", config)
         self._config_hash = config_hash(config)
@@ -83,3 +84,20 @@ class RunFolder:
         if kind is None and self.partial.exists():
             self.finish()
         self.close()
+        if kind is not None and not self._resume:
+            shutil.rmtree(self.partial, ignore_errors=True)
+
+
+def new_run(path: Path | str, name: str = "out") -> Path:
+    """A path where a run can be made: nothing is there, and a folder can be. Nothing is made but its parents.
+
+    Raises FileExistsError if a finished run is there, ValueError in one line for anything else that is.
+    """
+    path = Path(path)
+    if (path / "config.json").is_file():
+        raise FileExistsError(f"run {path} is already finished")
+    if path.exists():
+        kind = "a folder that holds no run" if path.is_dir() else "no folder"
+        raise ValueError(f"{name} must be a folder that does not exist yet, got {name}={str(path)!r}, which is {kind}")
+    make_folder(path.parent, f"{name} must be a folder that can be made, got {name}={str(path)!r}")
+    return path

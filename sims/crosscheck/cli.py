@@ -16,10 +16,11 @@ import secrets
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from fgrpo_theory.foundation.checks import as_whole
+from fgrpo_theory.foundation.files import output_folder
 from fgrpo_theory.foundation.printing import add_form, render
+from fgrpo_theory.foundation.signals import tidy_on_sigterm
 
 from . import report
 from .cells import FALSE_ALARM_RATE, Outcome, Suite, WrongLaw
@@ -56,6 +57,7 @@ def configure_crosscheck(subparsers: argparse._SubParsersAction[argparse.Argumen
     parser.set_defaults(run=run_crosscheck)
 
 
+@tidy_on_sigterm()
 def run_crosscheck(arguments: argparse.Namespace) -> int:
     """Draw, judge, print, write. Raises ValueError for an unknown wrong law, a negative seed or no worker."""
     if arguments.list_wrong:
@@ -72,6 +74,7 @@ def run_crosscheck(arguments: argparse.Namespace) -> int:
     replaced = None if arguments.replace is None else wrong_law(arguments.replace)
     seed = secrets.randbits(48) if arguments.seed is None else int(as_whole("seed", arguments.seed, least=0))
     workers = int(as_whole("workers", arguments.workers))
+    out = None if replaced is not None and not arguments.out else output_folder(arguments.out or _OUT)
     print(f"seed {seed}", file=sys.stderr)
     begun = time.perf_counter()
     checked = suite(arguments.profile)
@@ -80,9 +83,9 @@ def run_crosscheck(arguments: argparse.Namespace) -> int:
     wrong = [] if replaced else judge_wrong(checked, totals, WRONG_LAWS.values())
     seconds = time.perf_counter() - begun
     _print(checked, right, wrong, replaced, arguments.form)
-    if replaced is None or arguments.out:
+    if out is not None:
         about = {"seed": seed, "profile": arguments.profile, "seconds": seconds, "replaced": arguments.replace}
-        report.write_results(Path(arguments.out or _OUT), checked, right, wrong, **about)
+        report.write_results(out, checked, right, wrong, **about)
     print(_verdict(right, wrong, seconds), file=sys.stderr)
     return int(bool(failures(right) or survivors(wrong)))
 

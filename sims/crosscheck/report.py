@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrpo_theory.foundation.files import write_json, write_table
+from fgrpo_theory.foundation.files import output_folder, write_json, write_table
 from fgrpo_theory.foundation.provenance import provenance
 
 from .cells import FALSE_ALARM_RATE, POWER, Outcome, Suite
@@ -74,7 +74,7 @@ def by_wrong_law(wrong: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 def write_results(folder: Path, suite: Suite, right: Sequence[Outcome], wrong: Sequence[Outcome], **about: Any) -> None:
     """Write crosscheck.parquet, summary.json and provenance.json; a file of an earlier check is replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
+    output_folder(folder)
     write_table(folder / "crosscheck.parquet", columns([*right, *wrong]))
     write_json(
         folder / "summary.json",

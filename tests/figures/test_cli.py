@@ -56,7 +56,7 @@ def test_draw_all_leaves_out_what_cannot_be_drawn_and_says_so(
         (["draw", "figure2"], "figure2 needs"),
         (["draw", "figure4", "--out", "/proc/none"], "/proc/none"),
         (["report", "--out", "/proc/none/report.html"], "/proc/none"),
-        (["report", "--out", "/proc"], "out must be a file, got the folder /proc"),
+        (["report", "--out", "/proc"], "out must be a file, got out='/proc', which is a folder"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -36,7 +36,7 @@ def test_the_policy_allows_exactly_its_own_style_and_script() -> None:
 
 
 def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(IsADirectoryError, match="out must be a file"):
+    with pytest.raises(ValueError, match="out must be a file"):
         write_page(tmp_path)
     assert fgrpo.main(["figures", "explore", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -75,7 +75,7 @@ def test_run_takes_every_option(capsys, tmp_path):
     assert kept.centre_rewards is False
     assert [group.size for group in kept.classes] == [1, 20, 50]
     assert run(*words) == 2
-    assert "out must not exist yet" in capsys.readouterr().err
+    assert "is already finished" in capsys.readouterr().err
 
 
 def test_engines_print_the_same_columns(capsys):
