@@ -22,7 +22,10 @@ STATE_BYTES = 16
 Float32 weights and gradients without a master copy (our trainer) take the same 16."""
 USABLE_MEMORY = 0.9
 """Share of a GPU's memory that is planned for; the rest is the CUDA context, buffers and fragmentation."""
-LARGEST_TENSOR_PARALLEL = 8
+WEIGHTS_SHARE = 0.5
+"""Most of the usable memory that weights may fill in sampling."""
+LARGEST_NODE = 8
+"""GPUs of one machine."""
 
 
 @dataclass(frozen=True)
@@ -215,13 +218,14 @@ def rollout_bytes(shape: ModelShape, work: Workload) -> int:
 
 
 def tensor_parallel(shape: ModelShape, work: Workload, gpu: Gpu) -> int:
-    """GPUs that hold one copy for sampling: the least power of two with room for weights (2 P) and one rollout's cache.
+    """GPUs of a copy for sampling: the least power of two whose usable memory has room for one rollout's cache, and of which
+    the weights, 2 P, fill at most half (the rest is cache: with less, few rollouts are decoded at once).
 
     Raises ValueError if 8 are too few: then pipeline parallelism is needed, which this does not size.
     """
-    need = 2 * shape.parameters + rollout_bytes(shape, work)
+    need = max(2 * shape.parameters / WEIGHTS_SHARE, 2 * shape.parameters + rollout_bytes(shape, work))
     degree = _power_of_two(need / (USABLE_MEMORY * gpu.memory))
-    require(degree <= LARGEST_TENSOR_PARALLEL, "a copy for sampling must fit on 8 GPUs", GPUs=degree)
+    require(degree <= LARGEST_NODE, "a copy for sampling must fit on 8 GPUs", GPUs=degree)
     return degree
 
 
@@ -240,17 +244,23 @@ def _power_of_two(least: float) -> int:
     return 1 << max(0, math.ceil(math.log2(least)))
 
 
-def trainer_for(gpus: int) -> str:
-    """Where a run of that least number of GPUs belongs: ours keeps whole weights on each GPU, TRL is at home on one node."""
-    return "fgrpo llm or TRL" if gpus == 1 else "TRL" if gpus <= 8 else "verl"
+def trainer_for(least: int, gpus: int) -> str:
+    """Where a run belongs that needs `least` GPUs and uses `gpus`: ours keeps whole weights on each, TRL is at home on one node."""
+    if gpus > LARGEST_NODE:
+        return "verl"
+    return "fgrpo llm or TRL" if least == 1 else "TRL"
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step."""
+    """Seconds of one step, and how it samples."""
 
     sampling: float
     training: float
+    copy_gpus: int
+    """GPUs that share one copy of the model in sampling."""
+    wave: int
+    """Rollouts of a copy that are decoded at once."""
 
 
 def step_time(
@@ -258,23 +268,29 @@ def step_time(
 ) -> StepTime:
     """Seconds of one step on `gpus` GPUs, sampling and training in turn.
 
-    Training: its FLOP over gpus * peak * flop_share. Sampling: gpus / tensor-parallel copies share the rollouts in waves of
-    as many as the cache holds; a token of a wave takes the longer of computing and of reading weights and the cache at mean length,
-    (2 P + rollouts 4 L v (p + r/2)) / (bandwidth * bandwidth_share). Raises ValueError if gpus does not hold the run.
+    Training: its FLOP over gpus * peak * flop_share. Sampling: copies of `tensor_parallel` GPUs share the
+    rollouts in waves of as many as the cache holds; a token of a wave takes the longer of computing and of reading weights and the
+    cache at mean length, (2 P + rollouts 4 L v (p + r/2)) / (bandwidth * bandwidth_share). Raises ValueError if gpus does
+    not hold the run.
     """
     least = fewest_gpus(shape, work, gpu)
     require(gpus >= least, "gpus must hold the run", gpus=gpus, least=least)
     for name, share in (("flop_share", flop_share), ("bandwidth_share", bandwidth_share)):
         require(as_probability(name, share) > 0, f"{name} must lie in (0, 1]", **{name: share})
+    reached = Gpu(gpu.memory, gpu.bandwidth * bandwidth_share, gpu.flops * flop_share)
     degree = tensor_parallel(shape, work, gpu)
+    sampling, wave = _sampling_time(shape, work, reached, gpus, degree)
+    return StepTime(sampling, training_flop(shape, work) / (gpus * reached.flops), degree, wave)
+
+
+def _sampling_time(shape: ModelShape, work: Workload, reached: Gpu, gpus: int, degree: int) -> tuple[float, int]:
+    """(seconds, rollouts at once) with copies of `degree` GPUs that reach that bandwidth and FLOP."""
     copies = gpus // degree
-    compute, reading = degree * gpu.flops * flop_share, degree * gpu.bandwidth * bandwidth_share
     mine = math.ceil(work.rollouts / copies)
-    fits = int((USABLE_MEMORY * degree * gpu.memory - 2 * shape.parameters) // rollout_bytes(shape, work))
+    fits = int((USABLE_MEMORY * degree * reached.memory - 2 * shape.parameters) // rollout_bytes(shape, work))
     wave = min(mine, fits)
     position = work.prompt_tokens + work.response // 2
-    bytes_read = 2 * shape.parameters + wave * shape.kv_bytes * position
-    token = max(bytes_read / reading, wave * forward_flop(shape, 1, after=position) / compute)
-    prefill = work.prompts / copies * forward_flop(shape, work.prompt_tokens) / compute
-    sampling = prefill + mine / wave * work.response * token
-    return StepTime(sampling, training_flop(shape, work) / (gpus * gpu.flops * flop_share))
+    reading = (2 * shape.parameters + wave * shape.kv_bytes * position) / reached.bandwidth
+    computing = wave * forward_flop(shape, 1, after=position) / reached.flops
+    prefill = work.prompts / copies * forward_flop(shape, work.prompt_tokens) / reached.flops
+    return (prefill + mine / wave * work.response * max(reading, computing)) / degree, wave

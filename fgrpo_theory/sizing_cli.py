@@ -26,7 +26,6 @@ from .sizing import (
     shape_of_size,
     state_bytes,
     step_time,
-    tensor_parallel,
     trainer_for,
     training_flop,
 )
@@ -88,12 +87,12 @@ def run_size(arguments: argparse.Namespace) -> None:
     runs = list(itertools.product(_shapes(arguments), _works(arguments)))
     if not arguments.explain:
         print(
-            render([_row(name, shape, work, gpu, arguments) for (name, shape), work in runs], arguments.form, digits=4)
+            render([_row(name, shape, work, gpu, arguments) for (name, shape), work in runs], arguments.form, digits=5)
         )
         return
     require(len(runs) == 1, "explain takes one model, group size and response", runs=len(runs))
     ((name, shape), work) = runs[0]
-    print(render(list(_explained(name, shape, work, gpu, arguments)), arguments.form, digits=4))
+    print(render(list(_explained(name, shape, work, gpu, arguments)), arguments.form, digits=5))
 
 
 def _shapes(arguments: argparse.Namespace) -> Iterator[tuple[str, ModelShape]]:
@@ -143,8 +142,9 @@ def _row(name: str, shape: ModelShape, work: Workload, gpu: str, arguments: argp
         "state_GB": state_bytes(shape) / 1e9,
         "rollout_GB": rollout_bytes(shape, work) / 1e9,
         "least_GPUs": least,
-        "trainer": trainer_for(least),
         "GPUs": gpus,
+        "trainer": trainer_for(least, gpus),
+        "copy_GPUs": seconds.copy_gpus,
         "sample_s": seconds.sampling,
         "train_s": seconds.training,
         "run_days": total * arguments.steps / 86400,
@@ -170,8 +170,8 @@ def _explained(name: str, shape: ModelShape, work: Workload, gpu: str, arguments
         ("GB of cache of a rollout", row["rollout_GB"], "4 L v (p + r)"),
         (
             "GPUs of a copy for sampling",
-            tensor_parallel(shape, work, GPUS[gpu]),
-            "2 P + one rollout's cache <= 0.9 memory",
+            row["copy_GPUs"],
+            "the least power of two of which 2 P fill at most half",
         ),
         ("fewest GPUs", row["least_GPUs"], "16 P / GPUs + activations <= 0.9 memory"),
         (
