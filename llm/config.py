@@ -179,7 +179,7 @@ class TrainConfig:
     sft: SftConfig = SftConfig()
     """supervised training first"""
     steps: int = 100
-    """rollout batches"""
+    """rollout batches; 0 trains by supervision alone"""
     prompts_per_step: int = 8
     """groups in a rollout batch, over all processes"""
     mini_batch_prompts: int = 0
@@ -208,10 +208,11 @@ class TrainConfig:
     """beside metrics.jsonl: tensorboard, wandb"""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "prompts_per_step", "epochs", "micro_batch_tokens", "max_draws", "checkpoint_every",
+        require(self.steps + self.sft.steps > 0, "steps must be at least 1 without supervised steps", steps=self.steps)
+        for name in ("prompts_per_step", "epochs", "micro_batch_tokens", "max_draws", "checkpoint_every",
                      "keep_checkpoints"):  # fmt: skip
             as_whole(name, getattr(self, name))
-        for name in ("mini_batch_prompts", "seed", "probe_every"):
+        for name in ("steps", "mini_batch_prompts", "seed", "probe_every"):
             as_whole(name, getattr(self, name), least=0)
         require(self.prompts_per_step % (self.mini_batch_prompts or self.prompts_per_step) == 0,
                 "prompts_per_step must be a multiple of mini_batch_prompts",

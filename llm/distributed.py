@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -57,13 +58,17 @@ class World:
         """Whether the flag is set on any rank."""
         return self.largest([float(flag)])[0] > 0
 
+    def gathered(self, items: list[Any]) -> list[list[Any]]:
+        """The lists of all ranks, in the order of the ranks."""
+        if self.size == 1:
+            return [items]
+        parts: list[list[Any]] = [[] for _ in range(self.size)]
+        dist.all_gather_object(parts, items)
+        return parts
+
     def union(self, names: Iterable[str]) -> list[str]:
         """The names of all ranks, sorted."""
-        if self.size == 1:
-            return sorted(names)
-        gathered: list[list[str]] = [[] for _ in range(self.size)]
-        dist.all_gather_object(gathered, list(names))
-        return sorted({name for part in gathered for name in part})
+        return sorted({name for part in self.gathered(list(names)) for name in part})
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace each gradient by its sum over the ranks; a missing one counts as 0."""

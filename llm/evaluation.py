@@ -31,7 +31,9 @@ from fgrpo_theory.foundation.seeds import generator
 from .exact import exact_laws, law_columns
 from .generation import group_generators, sample
 from .models import LanguageModel, encode_prompt
-from .tasks.base import Problem, Task
+from .rollout_batch import judged
+from .rollouts import Rollouts
+from .tasks.base import IdVerifier, Problem, Task, Verdict
 
 POWERS = tuple(2**i for i in range(9))
 """k = 1, 2, 4, ..., 256."""
@@ -50,7 +52,7 @@ class EvaluationSettings:
     seed: int = 0
     """Root of the sampling streams, one a problem; runs that are compared share it."""
     batch_size: int = 128
-    """Answers decoded at once; the result does not depend on it."""
+    """Answers decoded at once, of one or several problems; the result does not depend on it."""
     exact: bool = True
     """Also score every correct answer, where the task can list them."""
 
@@ -115,27 +117,39 @@ def sample_outcomes(
     as_whole("samples", settings.samples)
     require(len(problems) > 0, "problems must not be empty", problems=len(problems))
     outcomes = []
-    for index, problem in enumerate(tqdm(problems, desc="evaluation", unit="problem", file=sys.stderr, leave=False)):
-        prompt = encode_prompt(policy.tokenizer, problem.prompt, device=policy.model.device)
-        rollouts = sample(
-            policy.model, policy.tokenizer, [prompt], settings.samples,
-            generators=group_generators(settings.seed, "evaluation", groups=[index]), eos_ids=policy.eos_ids,
-            pad_id=policy.pad_id, max_new_tokens=settings.max_new_tokens, temperature=settings.temperature,
-            batch_size=settings.batch_size,
-        )  # fmt: skip
-        texts = rollouts.texts[0]
-        verdicts = task.verify([problem] * len(texts), texts)
-        right = [text for text, verdict in zip(texts, verdicts, strict=True) if verdict.success]
-        unscorable = sum(verdict.success is None for verdict in verdicts)
-        kinds = Counter(verdict.reason.split(":")[0] for verdict in verdicts if not verdict.success)
-        outcomes.append(
-            Outcome(
-                problem.id, len(texts), len(texts) - unscorable, len(right), unscorable,
-                int(rollouts.truncated.sum()), len(set(right)), float(rollouts.lengths.double().mean()),
-                ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()),
-            )
-        )  # fmt: skip
+    together = max(1, settings.batch_size // settings.samples)
+    with tqdm(total=len(problems), desc="evaluation", unit="problem", file=sys.stderr, leave=False) as bar:
+        for start in range(0, len(problems), together):
+            some = problems[start : start + together]
+            rollouts = sample(
+                policy.model, policy.tokenizer,
+                [encode_prompt(policy.tokenizer, problem.prompt, device=policy.model.device) for problem in some],
+                settings.samples, eos_ids=policy.eos_ids, pad_id=policy.pad_id, batch_size=settings.batch_size,
+                generators=group_generators(settings.seed, "evaluation", groups=range(start, start + len(some))),
+                max_new_tokens=settings.max_new_tokens, temperature=settings.temperature,
+                decode=not isinstance(task, IdVerifier),
+            )  # fmt: skip
+            verdicts = judged(task, some, rollouts)
+            for place, problem in enumerate(some):
+                own = verdicts[place * settings.samples : (place + 1) * settings.samples]
+                outcomes.append(_outcome(problem, rollouts.groups(place, place + 1), own))
+            bar.update(len(some))
     return outcomes
+
+
+def _outcome(problem: Problem, rollouts: Rollouts, verdicts: list[Verdict]) -> Outcome:
+    """The count of one problem's rollouts."""
+    right = [slot for slot, verdict in enumerate(verdicts) if verdict.success]
+    # Distinct texts; where nothing was decoded, distinct ids (what does not count is padding, equal in all).
+    ids = rollouts.completions[0].masked_fill(~rollouts.mask[0], -1)[right]
+    distinct = len({rollouts.texts[0][slot] for slot in right}) if any(rollouts.texts[0]) else len(ids.unique(dim=0))
+    unscorable = sum(verdict.success is None for verdict in verdicts)
+    kinds = Counter(verdict.reason.split(":")[0] for verdict in verdicts if not verdict.success)
+    return Outcome(
+        problem.id, len(verdicts), len(verdicts) - unscorable, len(right), unscorable, int(rollouts.truncated.sum()),
+        distinct, float(rollouts.lengths.double().mean()),
+        ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()),
+    )  # fmt: skip
 
 
 def pass_at_k_rows(

@@ -59,10 +59,12 @@ class SharedDecoder:
 
     def start(self) -> Float[Tensor, "row vocabulary"]:
         hidden = run(self.backbone, self.prompts.token_ids[None], self.state)[0]
-        return self.head(hidden.index_select(0, self.prompts.ends))
+        logits: Tensor = self.head(hidden.index_select(0, self.prompts.ends))
+        return logits
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocabulary"]:
-        return self.head(run(self.backbone, tokens[:, None], self.state)[:, 0])
+        logits: Tensor = self.head(run(self.backbone, tokens[:, None], self.state)[:, 0])
+        return logits
 
     def keep(self, rows: Int[Tensor, " live"]) -> None:
         self.state.keep(rows)
@@ -78,10 +80,12 @@ class CachedDecoder:
     def start(self) -> Float[Tensor, "row vocabulary"]:
         output = self.model(input_ids=self.prompt[None], use_cache=True, logits_to_keep=1)
         self.cache = output.cache
-        return output.logits[:, -1]
+        logits: Tensor = output.logits[:, -1]
+        return logits
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocabulary"]:
-        return self.model(input_ids=tokens[:, None], cache=self.cache, use_cache=True).logits[:, -1]
+        logits: Tensor = self.model(input_ids=tokens[:, None], cache=self.cache, use_cache=True).logits[:, -1]
+        return logits
 
     def keep(self, rows: Int[Tensor, " live"]) -> None:
         self.cache.batch_select_indices(rows)

@@ -48,7 +48,10 @@ def token_logprobs(
     >>> round(float(logprobs[0]), 4)
     -2.1429
     """
-    return _TokenLaw.apply(logits, token_ids, temperature, with_entropy)
+    law: tuple[Tensor, Tensor] = _TokenLaw.apply(  # type: ignore[no-untyped-call]  # PyTorch's apply has no types
+        logits, token_ids, temperature, with_entropy
+    )
+    return law
 
 
 class _TokenLaw(torch.autograd.Function):

@@ -42,8 +42,8 @@ class Learner(Protocol):
     def optimizer(self) -> Optimizer:
         """The optimizer of the trained weights."""
 
-    def step(self, index: int) -> dict[str, float]:
-        """Take step `index`, counted from 0; return its metrics."""
+    def step(self, index: int) -> dict[str, Any]:
+        """Take step `index`, counted from 0; return its metrics: numbers, and perhaps columns under "groups"."""
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps beside weights, optimizer and generators, as JSON."""
@@ -108,12 +108,12 @@ class Records:
     folder: RunFolder | None
     loggers: Loggers | None = None
 
-    def write(self, phase: str, step: int, values: Mapping[str, float]) -> None:
-        """One row of metrics.jsonl, and of the loggers."""
+    def write(self, phase: str, step: int, values: Mapping[str, Any]) -> None:
+        """One row of metrics.jsonl, and its numbers to the loggers."""
         if self.folder is not None:
             self.folder.log({"phase": phase, "step": step, **values})
         if self.loggers is not None:
-            self.loggers.log(phase, step, values)
+            self.loggers.log(phase, step, {name: value for name, value in values.items() if name != "groups"})
 
 
 def train(
@@ -123,24 +123,24 @@ def train(
     pace: Pace,
     records: Records,
     request: StopRequest,
-    probe: Callable[[], Mapping[str, float]] | None = None,
+    probe: Callable[[int], Mapping[str, float]] | None = None,
 ) -> None:
     """Run the learner's remaining steps from its latest checkpoint under `root/checkpoints/PHASE`.
 
-    probe: measured after step 0, `probe_every`, ... and the last step, as rows of phase "probe".
+    probe: measured after step 0, `probe_every`, ... and the last step (its argument), as rows of phase "probe".
     Raises Interrupted after a checkpoint if `request` is set on any rank.
     """
     checkpoints = root / "checkpoints" / learner.phase
     done = _resume(learner, checkpoints, root, world)
     if done == 0 and probe is not None and pace.probe_every:
-        records.write("probe", 0, probe())
+        records.write("probe", 0, probe(0))
     with _bar(learner, done, world) as bar:
         for index in range(done, learner.steps):
             values = learner.step(index)
             step, last = index + 1, index + 1 == learner.steps
             records.write(learner.phase, step, values)
             if probe is not None and pace.probe_every and (step % pace.probe_every == 0 or last):
-                records.write("probe", step, probe())
+                records.write("probe", step, probe(step))
             stop = world.any(request.asked)
             if step % pace.checkpoint_every == 0 or last or stop:
                 _save(learner, checkpoints, step, pace.keep_checkpoints, world)

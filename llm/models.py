@@ -86,7 +86,7 @@ def _origin(source: Path | str) -> tuple[str, dict[str, str]]:
 def _read(folder: str, options: Mapping[str, str], dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
 
-    reading = dict(options) or {"use_safetensors": True}
+    reading: dict[str, Any] = dict(options) or {"use_safetensors": True}
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, trust_remote_code=False, **reading)
     return _plain_copy(model) if options else model
 
@@ -109,7 +109,7 @@ def _add_lora(model: Any, lora: LoraSettings) -> Any:
     targets = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     config = LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,
+        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft divides it by the rank; any number will do
         lora_dropout=0.0,
         target_modules=targets,
         task_type="CAUSAL_LM",

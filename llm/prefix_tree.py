@@ -44,7 +44,7 @@ class PrefixTree:
 def prefix_tree(rollouts: Rollouts) -> PrefixTree | None:
     """The tree of a batch, or None where one row a rollout is cheaper."""
     mask, ids = rollouts.mask.flatten(0, 1), rollouts.completions.flatten(0, 1)
-    groups, group_size, longest = rollouts.mask.shape
+    groups, group_size = rollouts.mask.shape[:2]
     vocabulary, device = int(ids.max()) + 1, ids.device
     rollout_group = torch.arange(groups, device=device).repeat_interleave(group_size)
     parent, nodes = -1 - rollout_group, torch.full(ids.shape, -1, device=device)

@@ -37,7 +37,7 @@ class ExactProbe:
         }
         self._start: dict[str, list[AnswerLaw]] = {}
 
-    def __call__(self) -> Mapping[str, float]:
+    def __call__(self, step: int) -> Mapping[str, float]:
         """Measure now; the first call of a run, before any step, is the start."""
         self.policy.model.eval()
         values: dict[str, float] = {}

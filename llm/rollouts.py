@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -81,7 +82,7 @@ class Rollouts:
 _TENSORS = ("completions", "mask", "old_logprobs", "truncated")
 
 
-def _tensors(rollouts: Rollouts, index: tuple[slice, ...]) -> dict[str, Tensor]:
+def _tensors(rollouts: Rollouts, index: tuple[slice, ...]) -> dict[str, Any]:
     return {name: getattr(rollouts, name)[index] for name in _TENSORS}
 
 

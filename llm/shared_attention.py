@@ -74,7 +74,9 @@ class PackedLayout:
     def _bias(self, prompt_lengths: list[int], own: Tensor, dtype: torch.dtype) -> Float[Tensor, "row 1 query key"]:
         """0 where a completion token sees a key, -inf elsewhere; keys are the padded prompt, then the row's own."""
         device = own.device
-        in_prompt = torch.arange(self.prompts.longest, device=device) < torch.tensor(prompt_lengths, device=device)[:, None]
+        in_prompt = (
+            torch.arange(self.prompts.longest, device=device) < torch.tensor(prompt_lengths, device=device)[:, None]
+        )
         if self.prompts.rests.slots is None:
             in_prompt = in_prompt[:1]
         in_prompt = in_prompt[:, None].repeat_interleave(1 if len(in_prompt) == 1 else self.group_size, dim=0)
@@ -89,16 +91,15 @@ class PackedLayout:
         prompt_key, prompt_value = self.prompts.apart(key[:cut]), self.prompts.apart(value[:cut])
         out = self.prompts.attend(query[:cut], key[:cut], value[:cut], (prompt_key, prompt_value), scaling)
         if self.completions is not None:
-            keys = self._with_prompt(prompt_key, key[cut:])
-            values = self._with_prompt(prompt_value, value[cut:])
+            keys = self._with_prompt(prompt_key, self.completions.pad(key[cut:]))
+            values = self._with_prompt(prompt_value, self.completions.pad(value[cut:]))
             rows = sdpa(self.completions.pad(query[cut:]), keys, values, scaling, self.bias)
             out = torch.cat([out, self.completions.unpad(rows)])
         return out[None]
 
-    def _with_prompt(self, prompt: Tensor, own: Tensor) -> Tensor:
-        """The prompt's states before each rollout's own: [row, prompt + completion, head, width]."""
-        padded = self.completions.pad(own)
-        groups = padded.unflatten(0, (-1, self.group_size))
+    def _with_prompt(self, prompt: Tensor, padded: Tensor) -> Tensor:
+        """The prompt's states before each rollout's own, padded ones: [row, prompt + completion, head, width]."""
+        groups: Tensor = padded.unflatten(0, (-1, self.group_size))
         return torch.cat([prompt[:, None].expand(-1, self.group_size, -1, -1, -1), groups], dim=2).flatten(0, 1)
 
 
@@ -163,29 +164,31 @@ class DecodeState:
             if scores.dtype != torch.float64
             else scores.softmax(-1)
         )
-        shared, own = weights.split([prompt_key.shape[-1], self.steps + 1], dim=-1)
-        return (self._prompt_values(shared, prompt_value) + own @ own_value).reshape(rows, 1, heads, width)
+        prompt_tokens = prompt_key.shape[-1]
+        values = self._prompt_values(weights[..., :prompt_tokens], prompt_value)
+        return (values + weights[..., prompt_tokens:] @ own_value).reshape(rows, 1, heads, width)
 
     def _append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Write the new token's states behind the rollout's own; the buffer doubles when it is full."""
-        states = self.own.get(layer) or (key[:, :, :0], value[:, :, :0])
-        if states[0].shape[2] == self.steps:
-            states = tuple(F.pad(state, (0, 0, 0, max(16, self.steps))) for state in states)
-            self.own[layer] = states
-        for state, new in zip(states, (key, value), strict=True):
-            state[:, :, self.steps] = new[:, :, 0]
-        return states[0][:, :, : self.steps + 1], states[1][:, :, : self.steps + 1]
+        keys, values = self.own.get(layer) or (key[:, :, :0], value[:, :, :0])
+        if keys.shape[2] == self.steps:
+            longer = (0, 0, 0, max(16, self.steps))
+            self.own[layer] = keys, values = F.pad(keys, longer), F.pad(values, longer)
+        keys[:, :, self.steps], values[:, :, self.steps] = key[:, :, 0], value[:, :, 0]
+        return keys[:, :, : self.steps + 1], values[:, :, : self.steps + 1]
 
     def _spread(self, rows: Tensor) -> Tensor:
         """[row, kv head, share, x] -> [group, kv head, place * share, x]."""
         groups = len(self.prompt_lengths)
         if not self.full:
             rows = rows.new_zeros(groups * self.width, *rows.shape[1:]).index_copy(0, self.places, rows)
-        return rows.unflatten(0, (groups, self.width)).transpose(1, 2).flatten(2, 3)
+        padded: Tensor = rows.unflatten(0, (groups, self.width))
+        return padded.transpose(1, 2).flatten(2, 3)
 
     def _gather(self, spread: Tensor, share: int) -> Tensor:
         """The way back."""
-        rows = spread.unflatten(2, (self.width, share)).transpose(1, 2).flatten(0, 1)
+        apart: Tensor = spread.unflatten(2, (self.width, share))
+        rows = apart.transpose(1, 2).flatten(0, 1)
         return rows if self.full else rows.index_select(0, self.places)
 
     def _prompt_scores(self, query: Tensor, prompt_key: Tensor) -> Tensor:
@@ -235,7 +238,8 @@ def run(
     )
     if isinstance(layout, DecodeState):
         layout.passed()
-    return output.last_hidden_state
+    hidden: Tensor = output.last_hidden_state
+    return hidden
 
 
 AttentionInterface.register(NAME, _forward)

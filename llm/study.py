@@ -187,7 +187,7 @@ def collect(study: Study, out: Path) -> list[Row]:
     names = [name for name in study.runs() if (out / name / "rare.json").exists()]
     require(bool(names), "out must hold a finished run", out=str(out))
     rows = compare([out / "start", *(out / name for name in names)], ks=(1, 4, 16, 64, study.measurement.samples))
-    summary = [{**_labels(study, str(row["run"])), **row} for row in rows]
+    summary: list[Row] = [{**_labels(study, str(row["run"])), **row} for row in rows]
     write_table(out / "summary.parquet", _columns(summary))
     for table, phase in (("dynamics", "rl"), ("probes", "probe")):
         found = [row for name in names for row in _metric_rows(study, out / name, phase)]

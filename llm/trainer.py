@@ -40,11 +40,14 @@ class Trainer:
 
     phase = "rl"
 
-    def __init__(self, policy: LanguageModel, task: Task, config: TrainConfig, world: World) -> None:
+    def __init__(
+        self, policy: LanguageModel, task: Task, config: TrainConfig, world: World, *, log_groups: bool = False
+    ) -> None:
+        """log_groups: a step's metrics also hold "groups", the columns of its groups' counts."""
         require(world.size <= config.prompts_per_step, "prompts_per_step must be at least the number of processes",
                 prompts_per_step=config.prompts_per_step, processes=world.size)  # fmt: skip
         self.policy, self.model, self.config, self.world = policy, policy.model, config, world
-        self.steps = config.steps
+        self.steps, self.log_groups = config.steps, log_groups
         self.optimizer = make_optimizer(self.model, config.optimizer)
         self.collector = Collector(policy, task, config, world)
         # The KL's reference is the policy as training starts, adapter included; only trained weights differ from it.
@@ -60,7 +63,7 @@ class Trainer:
         """The inverse of `state`."""
         self.collector.position = int(state["position"])
 
-    def step(self, index: int) -> dict[str, float]:
+    def step(self, index: int) -> dict[str, Any]:
         """Rollout batch number `index` and its updates; returns the step's metrics."""
         start, means = time.perf_counter(), Means()
         rate = learning_rate(self.config.optimizer, index, self.steps)
@@ -74,8 +77,14 @@ class Trainer:
         memory, longest = self.world.largest([peak_memory(self.world.device), seconds])
         numbers = means.result(self.world)
         tokens = numbers["tokens"]
-        return {**numbers, "learning_rate": rate, "peak_memory_mib": memory, "seconds": longest,
-                "tokens_per_second": tokens / longest}  # fmt: skip
+        values = {**numbers, "learning_rate": rate, "peak_memory_mib": memory, "seconds": longest,
+                  "tokens_per_second": tokens / longest}  # fmt: skip
+        return {**values, "groups": self._groups()} if self.log_groups else values
+
+    def _groups(self) -> dict[str, list[Any]]:
+        """Columns problem, correct (X), scorable (N) of the groups of all ranks."""
+        rows = [row for part in self.world.gathered(self.collector.groups) for row in part]
+        return {name: [getattr(row, name) for row in rows] for name in ("problem", "correct", "scorable")}
 
     def learn(self, batch: Batch, means: Means) -> None:
         """All updates on a rollout batch: epochs over its mini-batches, in order."""

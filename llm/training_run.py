@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ from .scratch import scratch_model
 from .sft import SupervisedTrainer
 from .tasks import Task, load_task
 from .trainer import Trainer
+
+Probe = Callable[[Path, int], Mapping[str, float]]
+"""Measures the policy in memory: (the folder of the run in progress, steps done) -> numbers."""
 
 
 def train_run(config: TrainConfig, out: Path | str) -> Path:
@@ -77,14 +81,27 @@ def resolve_source(source: str) -> str:
     return str(fetch_smollm2()) if source == NAME else source
 
 
-def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path, world: World) -> Path:
-    """The supervised phase (if it has steps) and the RL phase of one run, with a ready model and task."""
+def run_phases(
+    policy: LanguageModel,
+    task: Task,
+    config: TrainConfig,
+    out: Path,
+    world: World,
+    *,
+    probe: Probe | None = None,
+    log_groups: bool = False,
+) -> Path:
+    """The supervised phase and the RL phase of one run (those that have steps), with a ready model and task.
+
+    probe: called every `probe_every` steps of RL with the run's folder and the step, in place of the exact probe; its
+    numbers become a row of phase "probe". log_groups: each row of RL also holds its groups' counts, under "groups".
+    """
     keep_freed_memory()
     folder = RunFolder(out, config.resolved(), resume=True) if world.is_first else None
     root = out.with_name(out.name + ".partial")
     world.barrier()
     try:
-        _phases(policy, task, config, root, world, folder)
+        _phases(policy, task, config, root, world, folder, probe, log_groups)
     finally:
         if folder is not None:
             folder.close()
@@ -99,7 +116,14 @@ def run_phases(policy: LanguageModel, task: Task, config: TrainConfig, out: Path
 
 
 def _phases(
-    policy: LanguageModel, task: Task, config: TrainConfig, root: Path, world: World, folder: RunFolder | None
+    policy: LanguageModel,
+    task: Task,
+    config: TrainConfig,
+    root: Path,
+    world: World,
+    folder: RunFolder | None,
+    probe: Probe | None,
+    log_groups: bool,
 ) -> None:
     pace = Pace(config.checkpoint_every, config.keep_checkpoints, config.probe_every)
     names = config.loggers if world.is_first else ()
@@ -110,19 +134,17 @@ def _phases(
             if folder is not None and not (root / "start").exists():
                 save_model(root / "start", policy)
         train(
-            Trainer(policy, task, config, world),
+            Trainer(policy, task, config, world, log_groups=log_groups),
             root,
             world,
             pace,
             records,
             request,
-            _probe(policy, task, config, root),
+            partial(probe, root) if probe is not None else _exact_probe(policy, task, config, root),
         )
 
 
-def _probe(
-    policy: LanguageModel, task: Any, config: TrainConfig, root: Path
-) -> Callable[[], Mapping[str, float]] | None:
+def _exact_probe(policy: LanguageModel, task: Any, config: TrainConfig, root: Path) -> ExactProbe | None:
     # Every rank measures the same; the file of the start's laws is written once and is the same on each.
     if not config.probe_every or not hasattr(task, "correct_answers"):
         return None

@@ -17,7 +17,7 @@ Left out: trainers that compute advantages elsewhere (AsyncGRPOTrainer does it i
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -29,10 +29,16 @@ from fgrpo_theory.foundation.checks import as_gamma
 
 from .success import checked_threshold, verdicts
 
+if TYPE_CHECKING:
+    from trl import GRPOTrainer as _Trainer
+else:
+    # The mixin stands before any trainer of the family; what it is mixed into brings TRL's methods.
+    _Trainer = object
+
 REQUIRED_METHODS = ("_calculate_rewards", "_generate_and_score_completions")
 
 
-class FocalMixin:
+class FocalMixin(_Trainer):
     """Put before a subclass of `trl.GRPOTrainer`: `class MyFocalTrainer(FocalMixin, MyTrainer)`.
 
     gamma: the focal exponent, at least 0; 0 is the trainer without the mixin, bit for bit.
@@ -61,14 +67,14 @@ class FocalMixin:
 
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Float[Tensor, "rollout function"]:
         """TRL's rewards of all processes; their weights are kept for `_generate_and_score_completions`, its only caller."""
-        rewards = super()._calculate_rewards(*args, **kwargs)
+        rewards: Tensor = super()._calculate_rewards(*args, **kwargs)
         self._focal_weights = self._weigh(rewards[:, self._success_column])
         return rewards
 
     def _generate_and_score_completions(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """TRL's batch of this process, each sample's advantage times the weight of its group."""
         self._focal_weights = None
-        batch = super()._generate_and_score_completions(*args, **kwargs)
+        batch: dict[str, Any] = super()._generate_and_score_completions(*args, **kwargs)
         weights, self._focal_weights = self._focal_weights, None
         advantages = batch["advantages"]
         if weights is None or len(weights) != len(advantages) * self.accelerator.num_processes:
@@ -84,12 +90,13 @@ class FocalMixin:
     def _weigh(self, rewards: Float[Tensor, " rollout"]) -> Float[Tensor, " rollout"]:
         """The weight of each rollout's group, from the rewards of all processes; groups lie in a row, as TRL has them."""
         training = self.model.training
-        group_size = self.num_generations if training else getattr(self, "num_generations_eval", self.num_generations)
+        apart = not training and hasattr(self, "num_generations_eval")
+        group_size: int = self.num_generations_eval if apart else self.num_generations
         success, scorable = (
             flags.view(-1, group_size) for flags in verdicts(rewards, self._success_threshold, name="success_threshold")
         )
         rate = success_rate(success, scorable).to(rewards)
-        weight = focal_weight(rate, self.focal_gamma)
+        weight: Tensor = focal_weight(rate, self.focal_gamma)
         metrics = self._metrics["train" if training else "eval"]
         judged = scorable.any(1)
         if bool(judged.any()):
@@ -100,7 +107,7 @@ class FocalMixin:
 
     def _logged_advantages(self) -> deque[float]:
         """TRL's record for the completions table; `_textual_logs` is its name in early releases."""
-        logs = self._logs if hasattr(self, "_logs") else self._textual_logs
+        logs: dict[str, deque[float]] = self._logs if hasattr(self, "_logs") else self._textual_logs
         return logs["advantages"]
 
 

@@ -46,7 +46,10 @@ class Verdict:
 class Task(Protocol):
     """What the trainer and the evaluation ask of a task."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What tables and messages call it."""
+        ...
 
     def train_prompts(self, seed: int) -> Sequence[Problem]:
         """The training problems, in an order drawn from the seed (procedural tasks draw the problems as well)."""

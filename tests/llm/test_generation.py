@@ -198,10 +198,10 @@ def test_a_stop_string_may_span_tokens(tokenizer):
 
         def step(self, tokens):
             self.calls += 1
-            return torch.full((2, 64), -1e9).index_fill(1, torch.tensor([self.ids[(self.calls - 1) % 4]]), 0.0)
+            return torch.full((1, 64), -1e9).index_fill(1, torch.tensor([self.ids[(self.calls - 1) % 4]]), 0.0)
 
         def keep(self, rows):
-            raise AssertionError("both rollouts end together")
+            raise AssertionError("both rollouts are one row to the end")
 
     written = llm.generation._Written.empty(1, 2, 9, 2, torch.device("cpu"))
     writer = llm.generation._Writer(tokenizer, llm.generation.Warping(), [63], ["=.ab"])
