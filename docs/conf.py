@@ -16,7 +16,7 @@ language = "en"
 root_doc = "index"
 extensions = ["myst_parser", "formulas", "pages"]
 exclude_patterns = ["_site", "_sphinx", "**/.ipynb_checkpoints"]
-source_suffix = {".md": "markdown", ".ipynb": "notebook"}
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 nitpicky = True
 
 myst_enable_extensions = ["dollarmath"]

@@ -15,8 +15,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -48,8 +46,10 @@ def where(number: str) -> str:
 
 def read_page(app: Sphinx, docname: str, content: list[str]) -> None:
     """Fill the markers and mend the links of one page."""
-    page = Path(app.env.doc2path(docname)).parent
-    text = MARKER.sub(lambda found: where(found[1]), mend_links(content[0], page, page))
+    source = Path(app.env.doc2path(docname))
+    page, text = source.parent, content[0]
+    text = notebook_text(json.loads(text), source.name) if source.suffix == ".ipynb" else text
+    text = MARKER.sub(lambda found: where(found[1]), mend_links(text, page, page))
     readme = mend_links((ROOT / "README.md").read_text(encoding="utf-8"), ROOT, page)
     content[0] = text.replace(FRONT_MARKER, readme).replace(REST_MARKER, "\n".join(_rest(app, text)))
 
@@ -76,27 +76,16 @@ def _mended(found: re.Match[str], base: Path, page: Path) -> str:
     return f'<a href="{address}">{label}</a>' if target.suffix == ".html" else f"{image}[{label}]({address})"
 
 
-class NotebookParser(MystParser):
-    """Reads a notebook as Markdown."""
-
-    supported = ("notebook",)
-
-    def parse(self, inputstring: str, document: nodes.document) -> None:
-        """Turn cells into text and code blocks."""
-        super().parse(notebook_text(json.loads(inputstring)), document)
-
-
-def notebook_text(notebook: dict[str, Any]) -> str:
-    """The cells of a notebook as one Markdown text."""
+def notebook_text(notebook: dict[str, Any], name: str) -> str:
+    """The cells of a notebook as one Markdown text, and a link to the file of that name."""
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, f"{{download}}`The notebook <{name}>`"]) + "\n"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the reader and the notebook's parser."""
+    """Register the reader."""
     app.connect("source-read", read_page)
-    app.add_source_parser(NotebookParser)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
