@@ -9,8 +9,10 @@ occurs in one cluster, C = sum over clusters of c c' with c the cluster's own co
 which is the linearised (sandwich) variance over clusters: right whatever the dependence inside a cluster. K is the
 effective number of clusters, Kish's (b'h)^2 / b'Cb. Source: Liang and Zeger 1986; Kish 1965.
 
-The interval of a mean that lies in [0, 1] is Wilson's (1927) for T (1 - T) / Var T independent trials, with Student's
-quantile at K - 1; where the variance is estimated as 0 it is that of K trials, the widest law on [0, 1] being binary.
+The interval of a mean that lies in [0, 1] is Wilson's (1927) for T (1 - T) / Var T independent trials; where the variance
+is estimated as 0 it is that of K trials, the widest law on [0, 1] being binary. Its quantile is Student's at K - 1, or at
+twice the effective number of clusters that carry a, or b - a, if that is less: where few clusters carry a total, the
+variance is as uncertain as their number (ours; without it the mean of Beta(0.2, 4) was covered 93 % instead of 95 %).
 Left out on purpose: the bootstrap, which needs the clusters themselves and gives [0, 0] where no event was seen.
 """
 
@@ -24,6 +26,8 @@ from scipy import sparse
 from scipy.special import stdtrit
 
 from .foundation.checks import ArrayLike, FloatArray, as_float, as_probability, as_whole, require
+
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -110,12 +114,18 @@ def share(counts: ClusterCounts, numerator: ArrayLike, denominator: ArrayLike, *
     require((a >= -1e-12) & (a <= b + 1e-9), "numerator must lie in [0, denominator]", numerator=a, denominator=b)
     value, influence = counts.influence(a, b)
     clusters = counts.effective_clusters(b)
-    lower, upper = unit_interval(value, counts.variance(influence, clusters), clusters, level)
+    carriers = [2 * effective for effective in map(counts.effective_clusters, (a, b - a)) if effective > 0]
+    freedom = max(1.0, min(clusters - 1, *carriers))
+    lower, upper = unit_interval(value, counts.variance(influence, clusters), clusters, level, freedom)
     return Estimate(value, lower, upper, level, clusters)
 
 
-def unit_interval(value: float, variance: float, clusters: float, level: float) -> tuple[float, float]:
+def unit_interval(
+    value: float, variance: float, clusters: float, level: float, freedom: float | None = None
+) -> tuple[float, float]:
     """Wilson's interval of a mean in [0, 1] for value (1 - value) / variance trials; (0, 1) for one cluster or fewer.
+
+    freedom: degrees of freedom of Student's quantile, clusters - 1 unless given.
 
     >>> unit_interval(0.0, 0.0, 30.0, 0.95)[0]
     0.0
@@ -125,8 +135,9 @@ def unit_interval(value: float, variance: float, clusters: float, level: float) 
         return 0.0, 1.0
     value = min(max(value, 0.0), 1.0)
     spread = value * (1 - value)
-    trials = spread / variance if variance > 0 and spread > 0 else clusters
-    z2 = float(stdtrit(clusters - 1, (1 + level) / 2)) ** 2 / trials
+    # A variance that is rounding alone is none.
+    trials = spread / variance if variance > _ROUNDING * spread else clusters
+    z2 = float(stdtrit(clusters - 1 if freedom is None else freedom, (1 + level) / 2)) ** 2 / trials
     centre, half = value + z2 / 2, float(np.sqrt(z2 * (spread + z2 / 4)))
     return max(0.0, (centre - half) / (1 + z2)), min(1.0, (centre + half) / (1 + z2))
 

@@ -20,10 +20,8 @@ from fgrpo_theory.group_estimates import subsampled_tail_miss
 from .cells import Cells, Condensed
 
 LEVEL = 0.95
-LEAST_PROMPTS = 50
-"""Effective prompts below which no interval is given."""
-LEAST_EVENTS = 15
-"""Groups with, and groups without, what is counted: below it the normal approximation under-covers."""
+LEAST_PROMPTS = 30
+"""Effective prompts (with groups that count) below which no interval is given."""
 GAMMAS = (0.5, 1.0, 2.0)
 RARE_FRACTIONS = (0.3, 0.1, 0.03, 0.01)
 LEAST_WITNESSES = 20.0
@@ -209,29 +207,23 @@ def estimate(cells: Cells, numerator: Any, denominator: Numbers) -> Entry:
     if not cells.counts.total(denominator):
         return {"lacking": "no group"}
     above = np.asarray(numerator, dtype=np.float64)
-    return _entry(share(cells.counts, above, denominator, level=LEVEL), _events(cells, above, denominator))
+    return _entry(share(cells.counts, above, denominator, level=LEVEL))
 
 
-def _entry(found: Estimate, events: float = np.inf) -> Entry:
-    lacking = too_little(found.clusters, events)
+def _entry(found: Estimate) -> Entry:
+    lacking = too_little(found.clusters)
     if lacking:
         return {"value": found.value, "lacking": lacking}
     return {"value": found.value, "lower": found.lower, "upper": found.upper}
 
 
-def too_little(clusters: float, events: float = np.inf) -> str | None:
-    """Why no interval can be given, or None."""
-    if clusters < LEAST_PROMPTS:
-        return f"not enough data: {clusters:.0f} prompts, {LEAST_PROMPTS} needed"
-    if 0 < events < LEAST_EVENTS:
-        return f"not enough data: {events:.0f} groups, {LEAST_EVENTS} needed"
-    return None
+def too_little(clusters: float) -> str | None:
+    """Why no interval can be given, or None.
 
-
-def _events(cells: Cells, numerator: Numbers, denominator: Numbers) -> float:
-    """Groups that add to the numerator, or that fall short of the denominator, whichever are fewer."""
-    totals = cells.counts.totals
-    return float(min(totals[numerator > 0].sum(), totals[numerator < denominator].sum()))
+    >>> too_little(12.0)
+    'not enough data: 12 prompts, 30 needed'
+    """
+    return f"not enough data: {int(clusters)} prompts, {LEAST_PROMPTS} needed" if clusters < LEAST_PROMPTS else None
 
 
 def powers(size: int) -> list[int]:

@@ -11,15 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from fgrpo_theory import population_tail_miss_probability
-from fgrpo_theory.beta_fit import BetaFit, beta_fit_quality, beta_interval, fit_beta, log_beta_binomial
+from fgrpo_theory.beta_fit import (
+    BetaFit,
+    beta_binomial_tail_miss,
+    beta_fit_quality,
+    beta_interval,
+    fit_beta,
+    log_beta_binomial,
+)
 from fgrpo_theory.clustered import Estimate
 
 from .cells import Cells
-from .measures import LEAST_EVENTS, LEVEL, Entry, floats, too_little
+from .measures import LEVEL, Entry, floats, too_little
 
 FACTORS = (2, 4, 8, 16, 32, 64, 128)
 """Group sizes beyond the log's own, as multiples of it."""
+LEAST_ACTIVE = 15
+"""Active groups below which no Beta law is fitted."""
 GOOD, FAIR = 0.02, 0.05
 """Excess distances: up to GOOD (or not rejected at 0.05) the fit is good, up to FAIR fair, beyond it poor."""
 
@@ -63,7 +71,7 @@ def beyond(fit: BetaFit, size: int, rho: float) -> list[Entry]:
     for group_size in (size, *(factor * size for factor in FACTORS)):
 
         def miss(alpha: float, beta: float, group_size: int = group_size) -> float:
-            return float(population_tail_miss_probability(group_size, alpha, beta, rho))
+            return beta_binomial_tail_miss(group_size, alpha, beta, rho)
 
         rows.append({"group_size": group_size, **entry(beta_interval(fit, miss, level=LEVEL))})
     return rows
@@ -87,8 +95,8 @@ def _lacking(cells: Cells) -> str | None:
     active = float(cells.counts.totals[(x > 0) & (x < n)].sum())
     if not n.size:
         return "not enough data: groups of one rollout say nothing about the spread of success rates"
-    if active < LEAST_EVENTS:
-        return f"not enough data: {active:.0f} active groups, {LEAST_EVENTS} needed"
+    if active < LEAST_ACTIVE:
+        return f"not enough data: {active:.0f} active groups, {LEAST_ACTIVE} needed"
     return None
 
 

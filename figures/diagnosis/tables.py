@@ -16,8 +16,8 @@ def shown(entry: Entry | None, digits: int = 3) -> str:
 
     >>> shown({"value": 0.5, "lower": 0.4, "upper": 0.6})
     '0.5 (0.4 to 0.6)'
-    >>> shown({"value": 0.5, "lacking": "not enough data: 3 prompts, 50 needed"})
-    '0.5 (not enough data: 3 prompts, 50 needed)'
+    >>> shown({"value": 0.5, "lacking": "not enough data: 3 prompts, 30 needed"})
+    '0.5 (not enough data: 3 prompts, 30 needed)'
     """
     if not entry:
         return "-"

@@ -18,7 +18,12 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SOURCES = [path for ending in ("md", "ipynb") for path in DOCS.rglob(f"*.{ending}") if not {"_site", "_sphinx"} & set(path.parts)]
+SOURCES = [
+    path
+    for ending in ("md", "ipynb")
+    for path in DOCS.rglob(f"*.{ending}")
+    if not {"_site", "_sphinx"} & set(path.parts)
+]
 MARKER = re.compile(r"<!-- map: (.+?) -->")
 
 
