@@ -1,6 +1,7 @@
 # make reproduce   set up, rebuild theory, simulations, cross-check, figures and the report (results/report.html)
 # make test        set up, lint, check types and layers, run the tests of theory, simulations and figures
 # make test-llm    the tests of the trainer and of the maze study
+# make docs        the pages as a site in build/docs
 # make test-trl    the tests of the adapter for TRL, in environments of its own; make test-verl likewise
 # The environment is .venv; PYTHON picks the interpreter that makes it (3.11 to 3.13).
 PYTHON ?= python3
@@ -12,7 +13,7 @@ CHROMIUM := $(shell command -v chromium && command -v chromedriver)
 BROWSER := $(if $(CHROMIUM),,and not browser)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not ray $(BROWSER)"
 
-.PHONY: setup reproduce test test-llm test-slow test-ray test-trl test-verl lint bench clean
+.PHONY: setup reproduce test test-llm test-slow test-ray test-trl test-verl docs lint bench clean
 setup: $(VENV)/.dev
 
 $(VENV)/pyvenv.cfg:
@@ -75,6 +76,10 @@ test-verl: .venv-verl/.done
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 pytest beartype --editable $(PACKAGES)
 	@touch $@
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "site: build/docs/index.html"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
