@@ -24,7 +24,11 @@ COMMANDS = {
     "sims": ("sims.cli", "categorical simulations and the cross-check of sampling against the closed forms", "sims"),
     "llm": ("llm.cli", "train, evaluate and compare language models with GRPO and its focal twins", "llm"),
     "figures": ("figures.cli", "draw the figures and the report from result tables", "figures"),
-    "diagnose": ("figures.diagnosis.cli", "a verdict on your own runs: reads rollout logs of TRL, verl and others", "figures"),
+    "diagnose": (
+        "figures.diagnosis.cli",
+        "a verdict on your own runs: reads rollout logs of TRL, verl and others",
+        "figures",
+    ),
     "verl": ("llm.adapters.verl_cli", "check that verl sees the advantage estimator fgrpo", "verl"),
     "reproduce": ("fgrpo", "rebuild theory, simulations, a small training run and the report", "sims,figures,llm,maze"),
 }
