@@ -108,7 +108,7 @@ def share(counts: ClusterCounts, numerator: ArrayLike, denominator: ArrayLike, *
     >>> counts = count_clusters(np.arange(100), np.repeat([0, 1], [80, 20]), 2)
     >>> estimate = share(counts, [0.0, 1.0], [1.0, 1.0])
     >>> estimate.value, round(estimate.lower, 3), round(estimate.upper, 3)
-    (0.2, 0.132, 0.291)
+    (0.2, 0.131, 0.292)
     """
     a, b = as_float("numerator", numerator), as_float("denominator", denominator)
     require((a >= -1e-12) & (a <= b + 1e-9), "numerator must lie in [0, denominator]", numerator=a, denominator=b)

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "studies",
         help="the language-model studies as one table: every arm at equal steps and at equal mu",
         description="Prints pass@k, exact masses and rare NLL of every study and arm, with 95 %% intervals, each seed, and the "
-        "difference to GRPO. Example: fgrpo figures studies --results results --csv > studies.csv",
+        "difference to GRPO. Example: fgrpo figures studies --results results --csv",
     )
     comparing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
     add_form(comparing)

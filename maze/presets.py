@@ -86,7 +86,10 @@ def _preset(
     shape: str, start: str, task: TaskConfig, sft_steps: int, rl: TrainConfig, plan: EvaluationPlan, grid: Grid,
     *, measured: bool = True,
 ) -> Preset:  # fmt: skip
-    """SFT: batch 32, lr 5e-4; RL: lr 1e-4, one update a step. Both AdamW."""
+    """start: folder or name of RL's first policy; "start" stands for the one that the study trains.
+
+    SFT: batch 32, lr 5e-4; RL: lr 1e-4, one update a step. Both AdamW.
+    """
     supervised = SftConfig(sft_steps, 32, OptimizerConfig(learning_rate=5e-4, weight_decay=0.01))
     shared = {"task": task, "optimizer": OptimizerConfig(learning_rate=1e-4, weight_decay=0.01), "log_entropy": False}
     return Preset(
@@ -98,7 +101,7 @@ def _preset(
 
 PRESETS = {
     "smoke": _preset(
-        "smoke", "", _mazes(9, 20_000, 64), 150,
+        "smoke", "start", _mazes(9, 20_000, 64), 150,
         TrainConfig(sampling=SamplingConfig(group_size=8, max_new_tokens=20), steps=6, prompts_per_step=16,
                     micro_batch_tokens=32768, checkpoint_every=50),
         EvaluationPlan(every=3, mazes=32, samples=64, final_samples=256),
@@ -111,7 +114,7 @@ PRESETS = {
         EvaluationPlan(), Grid(),
     ),
     "paper": _preset(
-        "paper", "", _mazes(17, 1_000_000, 256), 1500,
+        "paper", "start", _mazes(17, 1_000_000, 256), 1500,
         TrainConfig(sampling=SamplingConfig(group_size=8, max_new_tokens=64), steps=20_000, prompts_per_step=256,
                     micro_batch_tokens=262_144, checkpoint_every=200),
         EvaluationPlan(every=200, mazes=256, samples=256, final_samples=2048, batch_size=65536), Grid(), measured=False,

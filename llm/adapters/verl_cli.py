@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.printing import add_form, render
 
 GROUP, NAME, MODULE, TESTED = "verl.plugins", "fgrpo", "llm.adapters.verl", "0.9.1"
 POLICY = "VERL_USE_EXTERNAL_PLUGINS"
@@ -26,8 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands of `fgrpo verl`."""
     commands = parser.add_subparsers(dest="verl_command", metavar="COMMAND", required=True)
     text = "does verl see the estimator fgrpo here, and if not, why not (exit code 1)"
-    check = commands.add_parser("check", help=text, description=text)
-    check.add_argument("--json", action="store_true", help="print the answers as JSON")
+    check = commands.add_parser(
+        "check", help=text, description=f"{text[0].upper()}{text[1:]}. Example: fgrpo verl check"
+    )
+    add_form(check)
     check.set_defaults(run=run_check)
 
 
@@ -35,7 +37,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     """Print every answer; 0 if verl can use the estimator, else 1."""
     answers = list(answer_all())
     rows = [{"check": check, "ok": "yes" if good else "NO", "answer": answer} for check, good, answer in answers]
-    print(render(rows, "json" if arguments.json else "table"))
+    print(render(rows, arguments.form))
     return 0 if all(good for _, good, _ in answers) else 1
 
 
