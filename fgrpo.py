@@ -23,6 +23,7 @@ COMMANDS = {
     "theory": ("fgrpo_theory.cli", "closed forms: tail miss, worst and safe group sizes, exact drift, proofs", ""),
     "sims": ("sims.cli", "categorical simulations and the cross-check of sampling against the closed forms", "sims"),
     "llm": ("llm.cli", "train, evaluate and compare language models with GRPO and its focal twins", "llm"),
+    "maze": ("maze.cli", "the maze study: one right path a prompt, group sizes from 4 to 128", "maze"),
     "figures": ("figures.cli", "draw the figures and the report from result tables", "figures"),
     "diagnose": (
         "figures.diagnosis.cli",

@@ -3,7 +3,9 @@
 During training `HeldoutProbe` writes one small table a measurement into the run (`evaluation/step-00000025.parquet`), so the
 metrics stay numbers and a resumed run writes the same tables again. All steps and arms of a seed use the same uniforms.
 Columns of such a table, a row a maze: maze (place among the held-out ones), path_length (grid steps), samples, correct,
-truncated. Source: section 5.2 and eq. 27; sampling and counting are llm's. Left out on purpose: greedy decoding.
+truncated. Beside it `evaluation/paths-00000025.parquet` keeps a few completions of a few mazes to look at: maze, sample,
+completion (text), success, reason. Source: section 5.2 and eq. 27; sampling and counting are llm's.
+Left out on purpose: greedy decoding.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import write_table
 from llm.config import TrainConfig
 from llm.evaluation import EvaluationSettings, sample_outcomes
-from llm.models import LanguageModel
+from llm.generation import group_generators, sample
+from llm.models import LanguageModel, encode_prompt
 
 from .presets import EvaluationPlan
 from .task import MazeTask, longest_completion
 
 Table = dict[str, NDArray[Any]]
+SHOWN_MAZES, SHOWN_SAMPLES = 8, 6
+"""Of the tables of paths."""
 
 
 def heldout_counts(
@@ -62,6 +67,28 @@ def summary(table: Mapping[str, NDArray[Any]], ks: Sequence[int] = (1, 16, 256))
     return {**rates, "never_solved": float(np.mean(correct == 0))}
 
 
+def sampled_paths(
+    policy: LanguageModel, task: MazeTask, *, mazes: int, samples: int, max_new_tokens: int, seed: int
+) -> dict[str, list[Any]]:
+    """A few completions of the first held-out mazes; columns maze, sample, completion, success, reason."""
+    problems = list(task.heldout()[:mazes])
+    policy.model.eval()
+    rollouts = sample(
+        policy.model, policy.tokenizer, [encode_prompt(policy.tokenizer, p.prompt, device=policy.model.device) for p in problems],
+        samples, generators=group_generators(seed, "maze/paths", groups=range(len(problems))), eos_ids=policy.eos_ids,
+        pad_id=policy.pad_id, max_new_tokens=max_new_tokens,
+    )  # fmt: skip
+    texts = [text for row in rollouts.texts for text in row]
+    verdicts = task.verify([problem for problem in problems for _ in range(samples)], texts)
+    return {
+        "maze": [maze for maze in range(len(problems)) for _ in range(samples)],
+        "sample": list(range(samples)) * len(problems),
+        "completion": texts,
+        "success": [bool(verdict.success) for verdict in verdicts],
+        "reason": [verdict.reason for verdict in verdicts],
+    }
+
+
 def step_table(folder: Path, step: int) -> Path:
     """Where a run keeps its evaluation after `step` steps."""
     return folder / "evaluation" / f"step-{step:08d}.parquet"
@@ -88,4 +115,9 @@ class HeldoutProbe:
             path = step_table(folder, step)
             path.parent.mkdir(exist_ok=True)
             write_table(path, table)
+            paths = sampled_paths(
+                self.policy, self.task, mazes=SHOWN_MAZES, samples=SHOWN_SAMPLES, seed=self.config.seed,
+                max_new_tokens=self.config.sampling.max_new_tokens,
+            )  # fmt: skip
+            write_table(path.with_name(path.name.replace("step-", "paths-")), paths)
         return summary(table)
