@@ -31,7 +31,7 @@ COMMANDS = {
         "figures",
     ),
     "verl": ("llm.adapters.verl_cli", "check that verl sees the advantage estimator fgrpo", "verl"),
-    "reproduce": ("fgrpo", "rebuild theory, simulations, a small training run and the report", "sims,figures,llm,maze"),
+    "reproduce": ("fgrpo", "rebuild theory, simulations, small training runs, mazes and the report", "sims,figures,llm,maze"),
 }
 
 
@@ -44,6 +44,7 @@ REPRODUCE = (
     "sims crosscheck --out {out}/sims/crosscheck",
     "llm train --preset tiny --out {out}/llm/tiny",
     "llm train --preset tiny --gamma 1 --out {out}/llm/tiny-focal",
+    "maze study --preset smoke --out {out}/maze/smoke",
     "figures draw all --results {out} --out {out}/figures",
     "figures report --results {out} --out {out}/report.html",
 )
@@ -132,7 +133,7 @@ def _results_folder(name: str) -> Path:
 
 def _missing(chosen: str | None, error: ModuleNotFoundError) -> int:
     extra = COMMANDS[chosen][2] if chosen in COMMANDS else ""
-    if not extra or (error.name or "").split(".")[0] in ("fgrpo_theory", "sims", "llm", "figures"):
+    if not extra or (error.name or "").split(".")[0] in ("fgrpo_theory", "sims", "llm", "maze", "figures"):
         raise error
     print(
         f"fgrpo {chosen}: error: {error.name} is not installed; pip install 'fgrpo[{extra}]' brings it", file=sys.stderr
