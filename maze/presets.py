@@ -108,7 +108,7 @@ PRESETS = {
         Grid(group_sizes=(4, 16), gammas=(0.0, 1.0)),
     ),
     "laptop": _preset(
-        "laptop", "laptop", _mazes(11, 100_000, 256), 500,
+        "laptop", "laptop", _mazes(11, 100_000, 256), 700,
         TrainConfig(sampling=SamplingConfig(group_size=8, max_new_tokens=30), steps=100, prompts_per_step=32,
                     micro_batch_tokens=32768, checkpoint_every=25),
         EvaluationPlan(), Grid(),
