@@ -144,10 +144,18 @@ def save_model(folder: Path | str, language_model: LanguageModel, *, merge_lora:
         model = _merged(language_model.model) if merge_lora else language_model.model
         model.save_pretrained(partial)
         language_model.tokenizer.save_pretrained(partial)
+        _share(partial)
         partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
+
+
+def _share(folder: Path) -> None:
+    # safetensors writes files for their owner alone, whatever the umask; the folder beside them tells what the user wants.
+    readable = folder.stat().st_mode & 0o666
+    for path in folder.iterdir():
+        path.chmod(readable)
 
 
 def _merged(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         save_model(tmp_path / "one", broken)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_saved_files_can_be_read_as_the_umask_says(mask, mode, tmp_path):
+    before = os.umask(mask)
+    try:
+        folder = save_model(tmp_path / "one", language_model())
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {mode}
 
 
 def test_an_existing_folder_is_not_overwritten(tmp_path):
