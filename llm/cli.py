@@ -14,7 +14,7 @@ from fgrpo_theory.foundation.files import read_json
 from fgrpo_theory.foundation.printing import Row, add_form, render
 from fgrpo_theory.foundation.runs import new_run
 
-from .config import TrainConfig, changed, matched_low_lr
+from .config import TrainConfig, assignments, changed, matched_low_lr
 from .evaluation_cli import configure_evaluation
 from .fields import field_help
 from .objectives.settings import OBJECTIVES
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_resume(commands)
     _add_exact(commands)
     configure_evaluation(commands)
-    configure_study(commands, _assignment)
+    configure_study(commands)
 
 
 def _add_presets(commands: Any) -> None:
@@ -159,7 +159,7 @@ def config_of(arguments: argparse.Namespace) -> TrainConfig:
     for name, value in (("objective.gamma", arguments.gamma), ("seed", arguments.seed), ("steps", arguments.steps)):
         if value is not None:
             config = changed(config, {name: value})
-    config = changed(config, dict(map(_assignment, arguments.settings)))
+    config = changed(config, assignments(arguments.settings))
     if arguments.low_lr is not None:
         require(arguments.gamma is None, "gamma must not be given with low-lr", gamma=arguments.gamma)
         config = matched_low_lr(config, arguments.low_lr)
@@ -190,16 +190,6 @@ def _train(config: TrainConfig, out: Path) -> int:
         print(f"fgrpo llm: {stopped}; go on with: fgrpo llm resume {out}", file=sys.stderr)
         return 130
     return 0
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    """FIELD=VALUE with VALUE read as JSON where it is JSON, else as text."""
-    name, sign, value = text.partition("=")
-    require(bool(name and sign), "set must be written FIELD=VALUE", set=text)
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
 
 
 def _settings(config: Any, prefix: str) -> list[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -240,6 +240,25 @@ class TrainConfig:
         """The inverse of `resolved`. Raises ValueError for a field that does not exist."""
         result: TrainConfig = decode(cls, values, "config")
         return result
+
+
+def assignments(texts: Iterable[str]) -> dict[str, Any]:
+    """FIELD=VALUE words of a command line, with VALUE read as JSON where it is JSON, else as text.
+
+    Raises ValueError for a word without a name or a sign.
+
+    >>> assignments(["steps=20", "task.name=sums"])
+    {'steps': 20, 'task.name': 'sums'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        require(bool(name and sign), "set must be written FIELD=VALUE", set=text)
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
 
 
 def changed(config: TrainConfig, settings: Mapping[str, Any]) -> TrainConfig:

@@ -17,13 +17,13 @@ from fgrpo_theory.foundation import workers
 from fgrpo_theory.foundation.files import output_folder
 from fgrpo_theory.foundation.printing import add_form, render
 
-from .config import changed
+from .config import assignments, changed
 from .presets import PRESETS
 from .study import ARMS, Measurement, Study, collect, compute, jobs_of, keep, measure_start
 
 
-def configure_study(commands: Any, assignment: Any) -> None:
-    """Add `study`; assignment: reads FIELD=VALUE."""
+def configure_study(commands: Any) -> None:
+    """Add `study`."""
     parser = commands.add_parser(
         "study",
         help="several methods and seeds on one task, in one table",
@@ -45,10 +45,10 @@ def configure_study(commands: Any, assignment: Any) -> None:
                         help="compute the runs on this Ray cluster, which must share the folder (or on a local Ray)")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="study folder (results/llm/study-PRESET)")
     add_form(parser)
-    parser.set_defaults(run=lambda arguments: run_study(arguments, assignment))
+    parser.set_defaults(run=run_study)
 
 
-def run_study(arguments: argparse.Namespace, assignment: Any) -> int:
+def run_study(arguments: argparse.Namespace) -> int:
     """Train and measure what is missing, then print the summary."""
     from tqdm import tqdm
 
@@ -56,7 +56,7 @@ def run_study(arguments: argparse.Namespace, assignment: Any) -> int:
     from .loop import Interrupted
 
     out = (arguments.out or Path("results") / "llm" / f"study-{arguments.preset}").resolve()
-    base = changed(PRESETS[arguments.preset], dict(map(assignment, arguments.settings)))
+    base = changed(PRESETS[arguments.preset], assignments(arguments.settings))
     study = Study(base, tuple(arguments.arms), tuple(arguments.seeds),
                   Measurement(samples=arguments.samples, problems=arguments.problems))  # fmt: skip
     output_folder(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -206,12 +205,12 @@ def run_sft(arguments: argparse.Namespace) -> int:
 
 def run_train(arguments: argparse.Namespace) -> int:
     """Train one arm."""
-    from llm.config import ModelConfig
+    from llm.config import ModelConfig, assignments
 
     from .presets import PRESETS, arm
     from .study import with_settings
 
-    preset = with_settings(PRESETS[arguments.preset], _settings(arguments))
+    preset = with_settings(PRESETS[arguments.preset], assignments(arguments.settings))
     rl = preset.rl if arguments.start is None else replace(preset.rl, model=ModelConfig(source=arguments.start))
     require(
         rl.model.source != "start", "start must be given for this preset (see fgrpo maze sft)", preset=arguments.preset
@@ -259,12 +258,16 @@ def run_study(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from fgrpo_theory.foundation import workers
+    from llm.config import assignments
     from llm.loop import Interrupted
 
     from .presets import PRESETS
     from .study import arms, collect, compute, grid_of, jobs_of, keep, train_start, with_settings
 
-    settings, out = _settings(arguments), (arguments.out or Path("results") / "maze" / arguments.preset).resolve()
+    settings, out = (
+        assignments(arguments.settings),
+        (arguments.out or Path("results") / "maze" / arguments.preset).resolve(),
+    )
     preset = with_settings(PRESETS[arguments.preset], settings)
     axes = {name: getattr(arguments, name) for name in ("group_sizes", "gammas", "objectives", "seeds")}
     grid = grid_of(preset, axes)
@@ -296,15 +299,3 @@ def _finished(run: Path) -> tuple[Any, Any]:
     require((run / "model").is_dir(), "run must be a finished run folder", run=str(run))
     config = TrainConfig.from_json(read_json(run / "config.json"))
     return config, task_of(config)
-
-
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    found = {}
-    for text in arguments.settings:
-        name, sign, value = text.partition("=")
-        require(bool(name and sign), "set must be written FIELD=VALUE", set=text)
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
-    return found
