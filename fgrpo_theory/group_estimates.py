@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .foundation.checks import ArrayLike, FloatArray, as_probability, as_whole, require, together
+from .focal import focal_weight
+from .foundation.checks import ArrayLike, FloatArray, as_gamma, as_probability, as_whole, require, together
 from .hypergeometric import hypergeometric_weights
 
 
@@ -41,6 +42,32 @@ def subsampled_tail_miss(
     for index in np.ndindex(n.shape):
         if 0 < x[index] < n[index]:
             result[index] = _one(int(n[index]), int(x[index]), int(size[index]), float(rho[index]))
+    return result[()]
+
+
+def subsampled_focal_weight(samples: ArrayLike, correct: ArrayLike, group_size: ArrayLike, gamma: float) -> FloatArray:
+    """Unbiased estimate of the mean focal weight E (1 - X/N)^gamma (eq. 12) of groups of group_size = N <= samples.
+
+    samples: n rollouts of the prompt, `correct` of them right; both broadcast with group_size. gamma: focal exponent, at
+    least 0. The mean is over all groups, inactive ones too. Source: the module's docstring with f(j) = (1 - j/N)^gamma.
+    Raises ValueError.
+
+    >>> subsampled_focal_weight(8, [0, 2, 8], 4, 1.0).round(6).tolist()
+    [1.0, 0.75, 0.0]
+    """
+    exponent = as_gamma(gamma)
+    n, x, size = together(
+        samples=as_whole("samples", samples),
+        correct=as_whole("correct", correct, least=0),
+        group_size=as_whole("group_size", group_size),
+    )
+    require(x <= n, "correct must be at most samples", correct=x, samples=n)
+    require(size <= n, "group_size must be at most samples", group_size=size, samples=n)
+    result = np.zeros(n.shape)
+    for index in np.ndindex(n.shape):
+        first, weights = hypergeometric_weights(int(n[index]), int(x[index]), int(size[index]))
+        rates = (first + np.arange(weights.size)) / size[index]
+        result[index] = np.sum(weights * focal_weight(rates, exponent))
     return result[()]
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from . import (
     ablation_figures,
     focal_figures,
+    maze_coverage,
+    maze_figures,
+    maze_gallery,
     simulation_figures,
     study_dynamics,
     study_exact,
@@ -20,6 +23,9 @@ MODULES = (
     study_figures,
     study_dynamics,
     study_exact,
+    maze_figures,
+    maze_coverage,
+    maze_gallery,
 )
 
 THEORY = ("figure1", "figure3", "worst_group_size", "figure4", "figure5", "update_scale", "expected_drift")
@@ -28,4 +34,14 @@ CROSSCHECK = ("crosscheck",)
 
 STUDIES = ("llm_pass_at_k", "llm_dynamics", "llm_exact", "llm_equal_mu", "llm_rare")
 
-ORDER = THEORY + SIMULATION + CROSSCHECK + STUDIES
+MAZE = (
+    "maze_dynamics",
+    "maze_final",
+    "maze_differences",
+    "maze_pass_at_k",
+    "maze_coverage",
+    "maze_groups",
+    "maze_gallery",
+)
+
+ORDER = THEORY + SIMULATION + CROSSCHECK + STUDIES + MAZE

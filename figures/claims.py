@@ -2,7 +2,8 @@
 
 No verdict is written down: a claim has a `judge` that looks at results and says what it found. A claim without a
 judge belongs to an experiment that this repository does not run at the paper's scale, and is listed as such with its
-published value. The claims themselves are in theory_claims, simulation_claims, study_claims and published_claims.
+published value. The claims themselves are in theory_claims, simulation_claims, study_claims, maze_claims and
+published_claims.
 """
 
 from __future__ import annotations
@@ -73,11 +74,12 @@ def verdict(claim: Claim, results: Results) -> Verdict:
 
 def all_claims(results: Results | None = None) -> list[Claim]:
     """Every claim, in the order of the report. The language-model studies of `results` have claims of their own."""
-    from . import published_claims, simulation_claims, study_claims, theory_claims
+    from . import maze_claims, published_claims, simulation_claims, study_claims, theory_claims
 
     return [
         *theory_claims.CLAIMS,
         *simulation_claims.CLAIMS,
         *study_claims.claims(results),
+        *maze_claims.claims(results),
         *published_claims.claims(),
     ]

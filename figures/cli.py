@@ -1,4 +1,4 @@
-"""`fgrpo figures list | draw | studies | report`.
+"""`fgrpo figures list | draw | studies | mazes | report`.
 
 fgrpo figures draw figure1 worst_group_size --formats png
 fgrpo figures draw all
@@ -54,6 +54,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     comparing.add_argument("--results", default="results", help="folder with the result tables (default: results)")
     add_form(comparing)
     comparing.set_defaults(run=run_studies)
+
+    mazes = commands.add_parser(
+        "mazes",
+        help="the maze study as one table, beside table 4 of the paper",
+        description="Prints pass@1 and pass@k of every run at the end with 95 %% intervals over mazes, the drop on the way, and "
+        "the published values. Example: fgrpo figures mazes --results results --csv",
+    )
+    mazes.add_argument("--results", default="results", help="folder with the result tables (default: results)")
+    add_form(mazes)
+    mazes.set_defaults(run=run_mazes)
 
     reporting = commands.add_parser(
         "report",
@@ -114,6 +124,13 @@ def run_draw(arguments: argparse.Namespace) -> int:
 def run_studies(arguments: argparse.Namespace) -> None:
     """Print the table of the studies."""
     from .study_table import table_rows
+
+    print(render(table_rows(Results(arguments.results)), arguments.form, digits=4))
+
+
+def run_mazes(arguments: argparse.Namespace) -> None:
+    """Print the table of the maze study."""
+    from .maze_table import table_rows
 
     print(render(table_rows(Results(arguments.results)), arguments.form, digits=4))
 

@@ -42,6 +42,10 @@ class Source:
 
 _STUDY = "fgrpo llm study --preset smollm2 --out results/llm/sums"
 
+_MAZE = "fgrpo maze study --preset laptop --out results/maze/laptop"
+_ARM = ("run", "objective", "group_size", "gamma", "seed")
+_HELDOUT = ("maze", "path_length", "samples", "correct")
+
 _FINAL = ("group_size", "gamma", "seed", "step", "Q_pos", "M_ret")
 
 SOURCES = {
@@ -79,6 +83,21 @@ SOURCES = {
     "study_laws": Source(
         "llm/*/*/evaluation_heldout/exact.parquet", _STUDY, ("problem", "answer", "mass"), ("study", "run")
     ),
+    "maze_runs": Source(
+        "maze/*/runs.parquet",
+        _MAZE,
+        (*_ARM, "maze_size", "parameters", "steps", "prompts_per_step"),
+        ("study",),
+    ),
+    "maze_evaluations": Source("maze/*/evaluations.parquet", _MAZE, (*_ARM, "step", *_HELDOUT), ("study",)),
+    "maze_final": Source("maze/*/final.parquet", _MAZE, (*_ARM, *_HELDOUT), ("study",)),
+    "maze_groups": Source(
+        "maze/*/groups.parquet", _MAZE, (*_ARM, "step", "problem", "correct", "scorable"), ("study",)
+    ),
+    "maze_paths": Source(
+        "maze/*/paths.parquet", _MAZE, (*_ARM, "step", "maze", "sample", "completion", "success"), ("study",)
+    ),
+    "maze_mazes": Source("maze/*/mazes.parquet", _MAZE, ("maze", "walls", "solution"), ("study",)),
 }
 
 

@@ -21,7 +21,7 @@ from fgrpo_theory.foundation.files import output_file, read_json, write_text
 from fgrpo_theory.foundation.printing import number
 from fgrpo_theory.foundation.provenance import provenance
 
-from . import catalogue, simulation_claims, study_claims, study_table
+from . import catalogue, maze_claims, maze_table, simulation_claims, study_claims, study_table
 from .claims import DIFFERS, FAILS, HOLDS, REPRODUCED, Verdict, all_claims, verdict
 from .inputs import SOURCES, Results, by_group, published, where
 from .registry import entry, to_bytes
@@ -29,7 +29,7 @@ from .simulation_figures import last_step
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-GROUPS = ("theory", "simulation", "cross-check", study_claims.GROUP, "maze", "language models")
+GROUPS = ("theory", "simulation", "cross-check", study_claims.GROUP, maze_claims.GROUP, "maze", "language models")
 """Groups of claims, in the order of the report."""
 
 TABLE_TITLES = {
@@ -82,6 +82,9 @@ def render_report(results: Results) -> str:
         crosscheck=[shown(name, results) for name in catalogue.CROSSCHECK],
         studies=[shown(name, results) for name in catalogue.STUDIES],
         study_group=study_claims.GROUP,
+        mazes=[shown(name, results) for name in catalogue.MAZE],
+        maze_group=maze_claims.GROUP,
+        maze_rows=[] if results.missing(maze_claims.NEEDS) else maze_table.report_rows(results),
         study_settings=[] if no_study else study_table.settings_rows(results),
         study_rows=[] if no_study else study_table.report_rows(results),
         proofs=None if results.missing(["proofs"]) else results["proofs"],

@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = (
@@ -115,6 +116,11 @@ def panels(columns: int, rows: int = 1, *, height: float = 2.6) -> tuple[Figure,
     figure = Figure(figsize=(FULL_WIDTH, height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     return figure, list(axes.flat)
+
+
+def patch(color: str) -> Patch:
+    """A filled square for a legend of bars."""
+    return Patch(facecolor=color)
 
 
 def letter(axes: list[Axes], titles: list[str]) -> None:

@@ -3,36 +3,44 @@
     OUT/study.json                  the preset's name, its grid and what was changed
     OUT/start/                      the supervised run, where the preset's start is trained here (its policy: start/start)
     OUT/runs/NAME/                  one run each, NAME = OBJECTIVE-N8-g0.5-s0 (see maze.training), with final.parquet
-    OUT/runs.parquet                a row a run: pass@1 ... pass@2048 at the end, pass@256 and pass@1 at each evaluation's extremes
+    OUT/runs.parquet                a row a run: its scale, pass@1 ... pass@2048 at the end, the lowest pass@256 on the way
     OUT/evaluations.parquet         a row a run, step and held-out maze: path_length, samples, correct, truncated
     OUT/final.parquet               the same after the last step, with more samples
     OUT/groups.parquet              a row a run, step and group: problem, correct (X), scorable (N)
     OUT/paths.parquet               a row a run, step, maze and sample of a few: the completion's text, whether right, why not
+    OUT/mazes.parquet               a row a held-out maze: maze, size, walls (rows of # and space, joined by /), solution (text)
+    OUT/provenance.json             written last
 
-Every table has the columns run, objective, group_size, gamma, seed. All arms of a seed share the start, the mazes, the order of the
-prompts and the streams of their draws. What is finished is not repeated; a stopped run goes on from its checkpoint.
+Every table but the last has the columns run, objective, group_size, gamma, seed. All arms of a seed share the start, the
+mazes, the order of the prompts and the streams of their draws. What is finished is not repeated; a stopped run goes on
+from its checkpoint.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import safe_open
 
 from fgrpo_theory import pass_at_k
 from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_json, read_table, write_json, write_table
 from fgrpo_theory.foundation.printing import Row
+from fgrpo_theory.foundation.provenance import config_hash, provenance
 from llm.config import ModelConfig, TrainConfig, changed
 
 from .evaluation import heldout_counts
+from .mazes import Mazes
 from .policy import load_policy
 from .presets import EvaluationPlan, Grid, Preset, arm
+from .tokens import completion_ids, to_text
 from .training import task_of, train_mazes
 
 KS = tuple(2**power for power in range(12))
@@ -128,22 +136,45 @@ def collect(out: Path) -> list[Row]:
     folders = sorted(path.parent for path in (out / "runs").glob("*/final.parquet"))
     require(bool(folders), "out must hold a finished run", out=str(out))
     tables: dict[str, Columns] = {name: {} for name in ("runs", "evaluations", "final", "groups", "paths")}
+    # The arms of a study have one task, so any run tells.
+    mazes = task_of(TrainConfig.from_json(read_json(folders[0] / "config.json"))).heldout_mazes
     rows = []
     for folder in folders:
         labels = _labels(folder)
-        rows.append({**labels, **_summary(folder)})
+        rows.append({**labels, "maze_size": mazes.size, **_scale(folder), **_summary(folder)})
         for name, part in _parts(folder):
             _append(tables[name], labels, part)
     tables["runs"] = {name: [row[name] for row in rows] for name in rows[0]}
     for name, columns in tables.items():
         write_table(out / f"{name}.parquet", columns)
+    write_table(out / "mazes.parquet", _drawn(mazes))
+    study = read_json(out / "study.json")
+    write_json(out / "provenance.json", provenance(config_hash=config_hash(study), runs=len(rows)))
     return rows
+
+
+def _drawn(mazes: Mazes) -> Columns:
+    walls = ["/".join("".join("#" if wall else " " for wall in row) for row in grid) for grid in mazes.grids()]
+    return {
+        "maze": list(range(len(mazes))),
+        "size": [mazes.size] * len(mazes),
+        "walls": walls,
+        "solution": [to_text(completion_ids(solution, eos=False)) for solution in mazes.solutions()],
+    }
 
 
 def _labels(folder: Path) -> Row:
     config = TrainConfig.from_json(read_json(folder / "config.json"))
     return {"run": folder.name, "objective": folder.name.split("-")[0], "group_size": config.sampling.group_size,
             "gamma": config.objective.gamma, "seed": config.seed}  # fmt: skip
+
+
+def _scale(folder: Path) -> Row:
+    config = TrainConfig.from_json(read_json(folder / "config.json"))
+    with safe_open(folder / "model" / "model.safetensors", "numpy") as weights:
+        parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+    return {"parameters": parameters, "steps": config.steps, "prompts_per_step": config.prompts_per_step,
+            "learning_rate": config.optimizer.learning_rate}  # fmt: skip
 
 
 def _summary(folder: Path) -> Row:
