@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import maze_tables
 import numpy as np
 import pytest
 import study_tables
@@ -119,6 +120,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The complete made-up results folder, shared; tests must not write into it."""
     root = write_results(tmp_path_factory.mktemp("results"))
     study_tables.write_studies(root)
+    maze_tables.write_maze_study(root)
     return root
 
 
