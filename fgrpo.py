@@ -31,7 +31,11 @@ COMMANDS = {
         "figures",
     ),
     "verl": ("llm.adapters.verl_cli", "check that verl sees the advantage estimator fgrpo", "verl"),
-    "reproduce": ("fgrpo", "rebuild theory, simulations, small training runs, mazes and the report", "sims,figures,llm,maze"),
+    "reproduce": (
+        "fgrpo",
+        "rebuild theory, simulations, small training runs, mazes and the report",
+        "sims,figures,llm,maze",
+    ),
 }
 
 
