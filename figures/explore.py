@@ -8,16 +8,11 @@ What it leaves out on purpose: populations of prompts (`fgrpo diagnose` fits the
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import Path
-
-import jinja2
-from markupsafe import Markup
 
 from fgrpo_theory.foundation.files import output_file, write_text
 
-TEMPLATES = Path(__file__).parent / "templates"
+from . import pages
 
 # Wrong answers of the prompt whose expected changes are drawn; all of the same probability.
 WRONG_ANSWERS = 100
@@ -99,21 +94,11 @@ def render_page() -> str:
     >>> "http://" in render_page().replace("http://www.w3.org/2000/svg", "") or "https://" in render_page()
     False
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    css = (TEMPLATES / "explore.css").read_text(encoding="utf-8")
-    script = _script()
-    return environment.get_template("explore.html.j2").render(
-        css=Markup(css),
-        script=Markup(script),
-        style_hash=_digest(css),
-        script_hash=_digest(script),
+    script, script_hash = pages.block(_script())
+    return pages.template("explore.html.j2").render(
+        **pages.stylesheet("explore.css"),
+        script=script,
+        script_hash=script_hash,
         controls=CONTROLS,
         presets=PRESETS,
         readout=READOUT,
@@ -124,12 +109,7 @@ def render_page() -> str:
 
 def _script() -> str:
     """The three parts in one strict block."""
-    parts = [(TEMPLATES / f"explore_{name}.js").read_text(encoding="utf-8") for name in ("laws", "chart", "page")]
+    parts = [(pages.TEMPLATES / f"explore_{name}.js").read_text(encoding="utf-8") for name in ("laws", "chart", "page")]
     body = "\n".join(parts).replace("{{ wrong_answers }}", str(WRONG_ANSWERS))
     # One function around all of it: nothing but `fgrpo` becomes global.
     return f'"use strict";\n(() => {{\n{body}}})();\n'
-
-
-def _digest(text: str) -> str:
-    """What a content policy calls the exact text of a style or script block."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

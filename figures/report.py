@@ -7,27 +7,20 @@ cannot disagree with them. What has not been made yet is listed with the command
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
-from markupsafe import Markup
 
 from fgrpo_theory.foundation.files import output_file, read_json, write_text
-from fgrpo_theory.foundation.printing import number
 from fgrpo_theory.foundation.provenance import provenance
 
-from . import catalogue, maze_claims, maze_table, simulation_claims, study_claims, study_table
+from . import catalogue, maze_claims, maze_table, pages, simulation_claims, study_claims, study_table
 from .claims import DIFFERS, FAILS, HOLDS, REPRODUCED, Verdict, all_claims, verdict
 from .inputs import SOURCES, Results, by_group, published, where
-from .registry import entry, to_bytes
+from .registry import entry
 from .simulation_figures import last_step
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 GROUPS = ("theory", "simulation", "cross-check", study_claims.GROUP, maze_claims.GROUP, "maze", "language models")
 """Groups of claims, in the order of the report."""
@@ -56,24 +49,11 @@ def write_report(results: Path | str, out: Path | str) -> Path:
 
 def render_report(results: Results) -> str:
     """The report as HTML."""
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    # The digest must be that of the block's exact text, so the template may add no space around it.
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["number"] = number
     no_study = results.missing(("study_summary", "study_counts"))
     verdicts = [verdict(claim, results) for claim in all_claims(results)]
     groups = {group: [item for item in verdicts if item.claim.group == group] for group in GROUPS}
-    return environment.get_template("report.html.j2").render(
-        css=Markup(css),
-        style_hash=f"sha256-{digest}",
+    return pages.template("report.html.j2").render(
+        **pages.stylesheet("report.css"),
         groups=groups,
         counts=count(verdicts),
         kinds={REPRODUCED: "reproduced", HOLDS: "reproduced", DIFFERS: "differs", FAILS: "differs"},
@@ -121,7 +101,7 @@ def shown(name: str, results: Results) -> dict[str, Any]:
         item["commands"] = list(dict.fromkeys(SOURCES[need].command for need in missing))
         return item
     picture, _ = figure.make(results)
-    item["uri"] = "data:image/png;base64," + base64.b64encode(to_bytes(picture, "png")).decode()
+    item["uri"] = pages.data_uri(picture)
     item["config_hash"] = figure.config_hash(results)
     return item
 
