@@ -8,6 +8,7 @@ from . import (
     maze_coverage,
     maze_figures,
     maze_gallery,
+    maze_groups,
     simulation_figures,
     study_dynamics,
     study_exact,
@@ -26,6 +27,7 @@ MODULES = (
     maze_figures,
     maze_coverage,
     maze_gallery,
+    maze_groups,
 )
 
 THEORY = ("figure1", "figure3", "worst_group_size", "figure4", "figure5", "update_scale", "expected_drift")
@@ -40,6 +42,7 @@ MAZE = (
     "maze_differences",
     "maze_pass_at_k",
     "maze_coverage",
+    "maze_coverage_by_start",
     "maze_groups",
     "maze_gallery",
 )

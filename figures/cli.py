@@ -62,6 +62,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the published values. Example: fgrpo figures mazes --results results --csv",
     )
     mazes.add_argument("--results", default="results", help="folder with the result tables (default: results)")
+    mazes.add_argument(
+        "--order", action="store_true", help="instead, the order of the exponents at the end for every N"
+    )
     add_form(mazes)
     mazes.set_defaults(run=run_mazes)
 
@@ -130,9 +133,11 @@ def run_studies(arguments: argparse.Namespace) -> None:
 
 def run_mazes(arguments: argparse.Namespace) -> None:
     """Print the table of the maze study."""
+    from .maze_order import order_rows
     from .maze_table import table_rows
 
-    print(render(table_rows(Results(arguments.results)), arguments.form, digits=4))
+    rows = order_rows if arguments.order else table_rows
+    print(render(rows(Results(arguments.results)), arguments.form, digits=4))
 
 
 def run_report(arguments: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 The study is smaller than the paper's, so a verdict says "holds", "fails" or "undecided" of it and nothing of the paper's.
 The rule: every group size is one measurement (the mean over its seeds of a difference paired by maze), and Student's t
 interval over group sizes must exclude 0. Beside it stand the group sizes whose own interval over mazes excludes 0.
+The order of the exponents at the end is judged at each group size by itself (figures/maze_order.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 from .claims import Claim, Finding
 from .inputs import Results
-from .maze_coverage import pooled
+from .maze_groups import pooled
+from .maze_order import order_rows
 from .maze_study import (
     Floats,
     Moment,
@@ -47,6 +49,10 @@ def claims(results: Results | None = None) -> list[Claim]:
         _claim("maze_study_drop", "GRPO's pass@k drops early, below the start's", early_drop, "maze_dynamics"),
         _claim("maze_study_activity", "Training groups are active as often as eq. 7 says", activity_agrees, "maze_groups"),
         _claim("maze_study_weight", "Training groups have the mean focal weight that eq. 12 gives", weight_agrees, "maze_groups"),
+        _claim("maze_study_order_1", "At every N the exponents end in the order of table 4, by pass@1",
+               partial(same_order, which=0), "maze_final"),
+        _claim("maze_study_order_k", "At every N the exponents end in the order of table 4, by pass@k",
+               partial(same_order, which=1), "maze_final"),
         *(
             _claim(f"maze_study_{name}_{gamma:g}", f"{gamma_name(gamma)} {text}", partial(judge, gamma=gamma), "maze_differences")
             for gamma in gammas
@@ -94,6 +100,19 @@ def _agreement(results: Results, name: str, label: str) -> Finding:
     if not half <= VISIBLE:
         return Finding(ours, None, f"the interval is too wide to see a difference of {VISIBLE:g}")
     return Finding(ours, True, "")
+
+
+def same_order(results: Results, which: int) -> Finding:
+    """Holds if every pair of exponents is told apart and as in table 4, fails if one is told apart against it."""
+    rows = order_rows(results)
+    name = list(dict.fromkeys(row["quantity"] for row in rows))[which]
+    rows = [row for row in rows if row["quantity"] == name]
+    ours = f"{name} at the end: " + "; ".join(f"N = {r['N']}: {r['here']} (table 4: {r['table 4']})" for r in rows)
+    agreed, against, open_ = (sum(row[key] for row in rows) for key in ("as table 4", "against it", "open"))
+    holds = False if against else True if agreed and not open_ else None
+    return Finding(
+        ours, holds, f"of {agreed + against + open_} pairs {agreed} as in table 4, {against} against it, {open_} open"
+    )
 
 
 def smaller_drop(results: Results, gamma: float) -> Finding:

@@ -1,226 +1,138 @@
-"""Where the maze study loses coverage, and how its real groups agree with the theory.
+"""Where the maze study loses coverage: held-out mazes of which no sample is right, by path length and by the start's rate.
 
-Coverage: held-out mazes of which no sample is right, by length of the right path. Theory: the share of training groups that
-are active, and the mean focal weight, against their expectations under the success rates that held-out mazes have at that
-step. Training mazes and held-out ones are drawn alike and each training maze is met once, so both have one law. The
-expectations are unbiased: a random N of the n samples of a maze is a group (eq. 7 and 12; `fgrpo_theory.group_estimates`).
+A maze is lost where none of the samples of the last evaluation is right; the start is held to the same number of samples.
+Intervals are Wilson's, 95 %, over mazes: a share of 0 has one too.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from fgrpo_theory.focal import focal_weight
-from fgrpo_theory.group_estimates import subsampled_focal_weight, subsampled_tail_miss
+from fgrpo_theory.clustered import unit_interval
 
 from . import style
 from .inputs import Columns, Results
 from .maze_figures import gamma_legend
-from .maze_study import NORMAL, MazeStudy, arm_rows, estimate, maze_study, mean_and_half, seeds_of
+from .maze_study import MazeStudy, arm_rows, maze_study, seeds_of
 from .registry import Numbers, register
 from .studies import rows_of
 
 BINS = 4
-"""of path lengths, of about equal size"""
-WINDOW = 5
-"""updates after an evaluation whose groups count as drawn from that policy"""
+"""of mazes, of about equal size"""
 
 
-def length_bins(lengths: np.ndarray, bins: int = BINS) -> list[tuple[int, int]]:
-    """(shortest, longest) of groups of mazes of about equal size; equal lengths stay together.
+def bins_of(values: np.ndarray, bins: int = BINS) -> list[tuple[int, int]]:
+    """(lowest, highest) value of groups of mazes of about equal size; equal values stay together.
 
-    >>> length_bins(np.array([4, 6, 6, 6, 8, 10]), 2)
+    >>> bins_of(np.array([4, 6, 6, 6, 8, 10]), 2)
     [(4, 6), (8, 10)]
     """
-    ordered = np.sort(lengths)
+    ordered = np.sort(values)
     cuts = sorted({int(ordered[round(part * len(ordered) / bins) - 1]) for part in range(1, bins + 1)})
     starts = [int(ordered[0]), *(int(ordered[ordered > cut][0]) for cut in cuts[:-1])]
     return list(zip(starts, cuts, strict=True))
 
 
-def _lost(table: Columns, bins: list[tuple[int, int]]) -> list[dict[str, float]]:
-    """Share of mazes without a right sample, by bin of path length."""
-    found = []
-    for shortest, longest in bins:
-        inside = (table["path_length"] >= shortest) & (table["path_length"] <= longest)
-        found.append(estimate((table["correct"][inside] == 0).astype(np.float64)))
-    return found
+def lost_share(lost: np.ndarray) -> dict[str, float]:
+    """mean of lost[maze] (booleans), low and high of Wilson's 95 % interval over mazes.
+
+    >>> {name: round(value, 3) for name, value in lost_share(np.zeros(30, dtype=bool)).items()}
+    {'mean': 0.0, 'low': 0.0, 'high': 0.122}
+    """
+    share, mazes = float(lost.mean()), len(lost)
+    low, high = unit_interval(share, share * (1 - share) / mazes, mazes, 0.95)
+    return {"mean": share, "low": low, "high": high}
 
 
 def coverage_numbers(results: Results) -> Numbers:
+    return _numbers(results, "path_length")
+
+
+def by_start_numbers(results: Results) -> Numbers:
+    return _numbers(results, "correct")
+
+
+def _numbers(results: Results, column: str) -> Numbers:
+    """Shares lost in bins of the start's `column`, for the start and every run."""
     study, items = maze_study(results), []
-    first = arm_rows(results, "maze_evaluations", study, study.group_sizes[0], study.gammas[0], step=0)
-    start = rows_of(first, seed=first["seed"].min())
-    bins = length_bins(start["path_length"])
+    start = _start(results, study)
+    # What the start never solves cannot be lost: those mazes are a bin of their own.
+    solved = start[column] > 0
+    bins = [*([] if solved.all() else [(0, 0)]), *bins_of(start[column][solved])]
+    inside = [(start[column] >= low) & (start[column] <= high) for low, high in bins]
     for size in study.group_sizes:
         for gamma in study.gammas:
             for seed in seeds_of(results, study, size, gamma):
                 table = arm_rows(results, "maze_evaluations", study, size, gamma, seed=seed)
-                end = rows_of(table, step=table["step"].max())
-                items.append({"N": size, "gamma": gamma, "seed": seed, "lost": _lost(end, bins)})
+                end = _by_maze(rows_of(table, step=table["step"].max()))
+                items.append({"N": size, "gamma": gamma, "seed": seed,
+                              "lost": [lost_share(end["correct"][mazes] == 0) for mazes in inside]})  # fmt: skip
     return {"study": study.name, "scale": study.scale, "samples": int(start["samples"].min()), "bins": bins,
-            "mazes": [int(np.sum((start["path_length"] >= low) & (start["path_length"] <= high))) for low, high in bins],
-            "N": list(study.group_sizes), "gammas": list(study.gammas), "start": _lost(start, bins), "arms": items}  # fmt: skip
+            "mazes": [int(mazes.sum()) for mazes in inside], "N": list(study.group_sizes), "gammas": list(study.gammas),
+            "start": [lost_share(start["correct"][mazes] == 0) for mazes in inside], "arms": items}  # fmt: skip
+
+
+def _start(results: Results, study: MazeStudy) -> Columns:
+    """The evaluation before RL, which all arms of a seed share, in the order of the mazes."""
+    first = arm_rows(results, "maze_evaluations", study, study.group_sizes[0], study.gammas[0], step=0)
+    return _by_maze(rows_of(first, seed=first["seed"].min()))
+
+
+def _by_maze(table: Columns) -> Columns:
+    order = np.argsort(table["maze"], kind="stable")
+    return {name: column[order] for name, column in table.items()}
 
 
 def coverage_paint(numbers: Numbers) -> Figure:
+    return _paint(numbers, "steps of the right path")
+
+
+def by_start_paint(numbers: Numbers) -> Figure:
+    return _paint(numbers, f"right samples of {numbers['samples']} at the start")
+
+
+def _paint(numbers: Numbers, label: str) -> Figure:
     columns, sizes, gammas = min(3, len(numbers["N"])), numbers["N"], numbers["gammas"]
-    figure, axes = style.panels(columns, -(-len(sizes) // columns), height=1.9)
-    labels = [
-        f"{low} to {high}\n({mazes} mazes)" if low < high else f"{low}\n({mazes} mazes)"
+    figure, axes = style.panels(columns, -(-len(sizes) // columns), height=2.0)
+    ticks = [
+        f"{low} to {high}\n({mazes})" if low < high else f"{low}\n({mazes})"
         for (low, high), mazes in zip(numbers["bins"], numbers["mazes"], strict=True)
     ]
     places, width = np.arange(len(numbers["bins"])), 0.8 / (len(gammas) + 1)
     for panel, size in zip(axes, sizes, strict=False):
-        panel.bar(places - 0.4 + width / 2, [item["mean"] for item in numbers["start"]], width, color="#bbbbbb")
+        panel.bar(places - 0.4 + width / 2, [item["mean"] for item in numbers["start"]], width, color=START_COLOR)
         for place, gamma in enumerate(gammas):
             of = [item["lost"] for item in numbers["arms"] if item["N"] == size and item["gamma"] == gamma]
             if not of:
                 continue
             x = places - 0.4 + width * (place + 1.5)
-            means = np.mean([[b["mean"] for b in lost] for lost in of], axis=0)
-            look = style.gamma_look(gamma)
-            panel.bar(x, means, width, color=look.color, alpha=0.85)
-            for lost in of:
+            panel.bar(x, np.mean([[b["mean"] for b in lost] for lost in of], axis=0), width,
+                      color=style.gamma_look(gamma).color, alpha=0.85)  # fmt: skip
+            for seed, lost in enumerate(of):
+                shift = 0.5 * width * ((seed + 1) / (len(of) + 1) - 0.5)
                 panel.vlines(
-                    x, [max(0.0, b["low"]) for b in lost], [b["high"] for b in lost], colors="black", linewidth=0.6
+                    x + shift, [b["low"] for b in lost], [b["high"] for b in lost], colors="black", linewidth=0.6
                 )
-        panel.set_xticks(places, labels)
+        panel.set_xticks(places, ticks)
         panel.set_title(f"N = {size}")
         panel.set_ylim(0, 1)
         panel.grid(visible=False, axis="x")
     for panel in axes[len(sizes) :]:
         panel.set_axis_off()
     for panel in axes[::columns]:
-        panel.set_ylabel("mazes never solved")
+        panel.set_ylabel("share lost")
     for panel in axes[-columns:]:
-        panel.set_xlabel("steps of the right path")
-    patch = style.patch("#bbbbbb")
-    gamma_legend(figure, gammas, numbers["scale"], more=[(patch, "start (before RL)")])
+        panel.set_xlabel(f"{label}\n(number of mazes)")
+    gamma_legend(figure, gammas, numbers["scale"], more=[(style.patch(START_COLOR), "start (before RL)")])
     return figure
 
 
-def groups_numbers(results: Results) -> Numbers:
-    study = maze_study(results)
-    items = [
-        {"N": size, "gamma": gamma, "seed": seed, "step": step, **_at(results, study, size, gamma, seed, step)}
-        for size in study.group_sizes
-        for gamma in study.gammas
-        for seed in seeds_of(results, study, size, gamma)
-        for step in _steps(results, study, size, gamma, seed)
-    ]
-    return {"study": study.name, "scale": study.scale, "window": WINDOW, "N": list(study.group_sizes),
-            "gammas": list(study.gammas), "items": items, "pooled": pooled(results, study)}  # fmt: skip
-
-
-def _steps(results: Results, study: MazeStudy, size: int, gamma: float, seed: int) -> list[int]:
-    """Evaluated steps whose samples allow groups of N and after which training went on."""
-    table = arm_rows(results, "maze_evaluations", study, size, gamma, seed=seed)
-    return [int(step) for step in np.unique(table["step"]) if step < study.steps and table["samples"].min() >= size]
-
-
-def _at(results: Results, study: MazeStudy, size: int, gamma: float, seed: int, step: int) -> Numbers:
-    """Measured and expected activity and focal weight just after one evaluation, with half widths of 95 % intervals."""
-    table = arm_rows(results, "maze_groups", study, size, gamma, seed=seed)
-    # A row's step counts updates done with it: its groups come from the policy of the step before.
-    groups = {name: column[(table["step"] > step) & (table["step"] <= step + WINDOW)] for name, column in table.items()}
-    scorable, right = groups["scorable"], groups["correct"]
-    active = ((right > 0) & (right < scorable)).astype(np.float64)
-    weights = focal_weight(right / scorable, gamma)
-    heldout = arm_rows(results, "maze_evaluations", study, size, gamma, seed=seed, step=step)
-    activity = subsampled_tail_miss(heldout["samples"], heldout["correct"], size, 0.0)
-    weight = subsampled_focal_weight(heldout["samples"], heldout["correct"], size, gamma)
-    named = {"active": active, "expected_active": activity, "weight": weights, "expected_weight": weight}
-    found: Numbers = {"groups": len(right)}
-    for name, values in named.items():
-        found[name], found[f"{name}_half"] = mean_and_half(np.asarray(values, dtype=np.float64))
-    return found
-
-
-def pooled(results: Results, study: MazeStudy) -> dict[str, dict[str, float]]:
-    """Measured less expected, over all runs and evaluated steps, with the half width of its 95 % interval.
-
-    Only the groups of the very next update count: they alone come from the policy that was evaluated. All runs share the
-    held-out mazes, and those of a seed the prompts, so each of these is one cluster of the interval, over all runs.
-    """
-    clusters: dict[str, dict[str, dict[Any, list[float]]]] = {
-        name: {"measured": {}, "expected": {}} for name in ("active", "weight")
-    }
-    for size in study.group_sizes:
-        for gamma in study.gammas:
-            for seed in seeds_of(results, study, size, gamma):
-                for step in _steps(results, study, size, gamma, seed):
-                    _collect(results, study, (size, gamma, seed, step), clusters)
-    return {name: _difference(sides) for name, sides in clusters.items()}
-
-
-def _collect(
-    results: Results,
-    study: MazeStudy,
-    run: tuple[int, float, int, int],
-    clusters: dict[str, dict[str, dict[Any, list[float]]]],
-) -> None:
-    size, gamma, seed, step = run
-    groups = arm_rows(results, "maze_groups", study, size, gamma, seed=seed, step=step + 1)
-    heldout = arm_rows(results, "maze_evaluations", study, size, gamma, seed=seed, step=step)
-    active = (groups["correct"] > 0) & (groups["correct"] < groups["scorable"])
-    found = {
-        "active": (active, subsampled_tail_miss(heldout["samples"], heldout["correct"], size, 0.0)),
-        "weight": (
-            focal_weight(groups["correct"] / groups["scorable"], gamma),
-            subsampled_focal_weight(heldout["samples"], heldout["correct"], size, gamma),
-        ),
-    }
-    for name, (measured, expected) in found.items():
-        if name == "weight" and gamma == 0:
-            continue
-        for problem, value in zip(groups["problem"].tolist(), measured, strict=True):
-            clusters[name]["measured"].setdefault((seed, problem), []).append(float(value))
-        for maze, value in zip(heldout["maze"].tolist(), np.atleast_1d(expected), strict=True):
-            clusters[name]["expected"].setdefault(maze, []).append(float(value))
-
-
-def _difference(sides: dict[str, dict[Any, list[float]]]) -> dict[str, float]:
-    """Each side: mean over all values, and its normal interval by clusters (the means of the clusters, weighted by size)."""
-    means, variances = {}, {}
-    for side, of in sides.items():
-        sums, counts = np.array([sum(v) for v in of.values()]), np.array([len(v) for v in of.values()])
-        if not counts.size:
-            return {"difference": float("nan"), "half": float("nan"), "groups": 0}
-        means[side] = float(sums.sum() / counts.sum())
-        spread = sums - means[side] * counts
-        more = len(of) / max(1, len(of) - 1)
-        variances[side] = float(more * np.sum(spread**2) / counts.sum() ** 2)
-    half = NORMAL * float(np.sqrt(sum(variances.values())))
-    groups = sum(len(v) for v in sides["measured"].values())
-    return {"difference": means["measured"] - means["expected"], "half": half, "groups": groups}
-
-
-def groups_paint(numbers: Numbers) -> Figure:
-    figure, axes = style.panels(2, height=3.0)
-    pairs = (("active", "share of active groups"), ("weight", "mean focal weight"))
-    for panel, (name, label) in zip(axes, pairs, strict=True):
-        panel.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, zorder=1)
-        for item in numbers["items"]:
-            if name == "weight" and item["gamma"] == 0:
-                continue
-            look = style.gamma_look(item["gamma"])
-            panel.errorbar(
-                item[f"expected_{name}"], item[name], item[f"{name}_half"], item[f"expected_{name}_half"],
-                color=look.color, marker=look.marker, markersize=2.8, linewidth=0.5, alpha=0.75,
-            )  # fmt: skip
-        panel.set(xlabel=f"expected: {label}", ylabel=f"measured: {label}")
-        values = [item[key] for item in numbers["items"] for key in (name, f"expected_{name}")
-                  if not (name == "weight" and item["gamma"] == 0)]  # fmt: skip
-        low = max(0.0, min(values, default=0.0) - 0.08)
-        panel.set(xlim=(low, 1.02), ylim=(low, 1.02))
-    style.letter(axes, ["activity (eq. 7)", "focal weight (eq. 12)"])
-    gamma_legend(figure, numbers["gammas"], numbers["scale"])
-    return figure
-
+START_COLOR = "#bbbbbb"
+_CAPTION = (
+    "Share of held-out mazes of which not one sample is right, at the start and at the last evaluation (the same number of "
+    "samples), by {}. Upright lines: Wilson's 95 % interval over mazes, one a seed; bars: the mean over seeds."
+)
 
 register(
     "maze_coverage",
@@ -229,20 +141,18 @@ register(
     needs=("maze_runs", "maze_evaluations"),
     numbers=coverage_numbers,
     paint=coverage_paint,
-    caption="Share of held-out mazes of which not one sample is right, at the start and at the last evaluation (the same number "
-    "of samples), by length of the right path. Upright lines: 95 % over mazes, one a seed.",
-    alt="Bars of the share of mazes never solved, for four ranges of path length, the start and each gamma; a panel a group size.",
+    caption=_CAPTION.format("length of the right path in steps on the grid"),
+    alt="Bars of the share of mazes never solved, by range of path length, the start and each gamma; a panel a group size.",
 )
 register(
-    "maze_groups",
-    title="Maze study: real training groups against the theory",
-    source="ours (eq. 7 and 12)",
-    needs=("maze_runs", "maze_evaluations", "maze_groups"),
-    numbers=groups_numbers,
-    paint=groups_paint,
-    caption=f"Each mark is one run just after one evaluation: the groups of its next {WINDOW} updates, against what the theory "
-    "expects of groups of that N under the success rates of held-out mazes at that moment, estimated without bias. "
-    "Lines: 95 % over groups (upright) and mazes (level). On the diagonal both agree; in the first updates the policy moves "
-    "within the window, so a run's first mark may lie off it.",
-    alt="Measured against expected share of active groups and mean focal weight; marks lie along the diagonal.",
+    "maze_coverage_by_start",
+    title="Maze study: where coverage is lost, by how often the start solves a maze",
+    source="ours (after section 5.2)",
+    needs=("maze_runs", "maze_evaluations"),
+    numbers=by_start_numbers,
+    paint=by_start_paint,
+    caption=_CAPTION.format("how many samples of the start were right")
+    + " A tail miss takes mass from right paths that are rarely sampled, so losses should lie to the left.",
+    alt="Bars of the share of mazes never solved, by how often the start solves them, the start and each gamma; a panel a "
+    "group size.",
 )

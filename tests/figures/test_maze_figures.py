@@ -11,10 +11,11 @@ from statistics import fmean, stdev
 import maze_tables as made
 import numpy as np
 import pytest
+from scipy.special import ndtri, stdtrit
 
 import fgrpo
 from fgrpo_theory.foundation.files import read_table, write_table
-from figures import maze_claims, maze_coverage, maze_gallery, maze_study, maze_table
+from figures import maze_claims, maze_coverage, maze_gallery, maze_groups, maze_order, maze_study, maze_table
 from figures.claims import FAILS, HOLDS, MISSING, UNDECIDED, Verdict, all_claims, verdict
 from figures.inputs import Results, published
 from figures.registry import entry
@@ -119,10 +120,8 @@ def test_differences_are_paired_by_maze_and_seed(results: Results) -> None:
         ([5], 4, [(5, 5)]),
     ],
 )
-def test_bins_of_path_lengths_are_whole_and_cover_all(
-    lengths: list[int], bins: int, expected: list[tuple[int, int]]
-) -> None:
-    found = maze_coverage.length_bins(np.array(lengths), bins)
+def test_bins_are_whole_and_cover_all(lengths: list[int], bins: int, expected: list[tuple[int, int]]) -> None:
+    found = maze_coverage.bins_of(np.array(lengths), bins)
     assert found == expected
     assert all(sum(low <= length <= high for low, high in found) == 1 for length in lengths)
 
@@ -137,6 +136,80 @@ def test_coverage_counts_mazes_without_a_right_sample(results: Results) -> None:
         assert [b["mean"] for b in item["lost"]] == pytest.approx(
             [none[n == made.LENGTHS].mean() for n in (4, 6, 8, 12)]
         )
+
+
+def test_losses_by_the_start_cut_the_mazes_by_its_counts(results: Results) -> None:
+    numbers = entry("maze_coverage_by_start").numbers(results)
+    counts = made.correct(0, 0.0, 4, 0)
+    assert numbers["bins"] == [(0, 0), (4, 4)] == [(value, value) for value in sorted(set(counts.tolist()))]
+    assert numbers["mazes"] == [2, 22]
+    assert [item["mean"] for item in numbers["start"]] == [1, 0]
+    for item in numbers["arms"]:
+        none = made.correct(10, item["gamma"], item["N"], item["seed"]) == 0
+        assert [b["mean"] for b in item["lost"]] == pytest.approx([none[counts == c].mean() for c in (0, 4)])
+
+
+@pytest.mark.parametrize(("lost", "mazes"), [(0, 30), (7, 30), (30, 30), (1, 2)])
+def test_shares_have_wilsons_interval(lost: int, mazes: int) -> None:
+    found = maze_coverage.lost_share(np.arange(mazes) < lost)
+    t = float(stdtrit(mazes - 1, 0.975))
+    for limit in (found["low"], found["high"]):
+        # The limits solve (share - p)^2 = t^2 p (1 - p) / n.
+        assert (lost / mazes - limit) ** 2 == pytest.approx(t**2 * limit * (1 - limit) / mazes, abs=1e-12)
+    assert found["low"] <= lost / mazes <= found["high"]
+    assert found["low"] < found["high"]
+
+
+def test_the_order_stands_beside_table_4(results: Results) -> None:
+    rows = {(row["quantity"], row["N"]): row for row in maze_order.order_rows(results)}
+    assert list(rows) == [(quantity, size) for quantity in ("pass@1", "pass@16") for size in made.SIZES]
+    assert rows["pass@1", 4]["table 4"] == "1 > 0.5 > 0"
+    assert rows["pass@16", 8]["table 4"] == "0.5 > 1 > 0"
+    for (quantity, size), row in rows.items():
+        k = int(quantity.removeprefix("pass@"))
+        wider = float(ndtri(1 - 0.05 / (2 * 9)))
+        told = {}
+        for high, low in ((1.0, 0.5), (0.5, 0.0)):
+            clear = []
+            for seed in made.seeds(size):
+                pair = [exact(10, gamma, size, seed, k, made.FINAL) for gamma in (high, low)]
+                gaps = [a - b for a, b in zip(*pair, strict=True)]
+                clear.append(fmean(gaps) > wider * stdev(gaps) / len(gaps) ** 0.5)
+            told[high] = ">" if all(clear) else "~"
+        assert row["here"] == f"1 {told[1.0]} 0.5 {told[0.5]} 0"
+
+
+def test_every_seed_must_tell_exponents_apart() -> None:
+    low, high = np.full(9, 0.2), np.full(9, 0.7)
+    assert maze_order.signs({0.0: {0: low, 1: low}, 1.0: {0: high, 1: high}}, 1) == {(0.0, 1.0): -1}
+    assert maze_order.signs({0.0: {0: low, 1: high}, 1.0: {0: high, 1: low}}, 1) == {(0.0, 1.0): 0}
+    assert maze_order.signs({0.0: {0: low}, 1.0: {2: high}}, 1) == {(0.0, 1.0): 0}
+    # 1 of 9 mazes differs by 0.9: z = 1 is too little, whatever the number of pairs; 0.1 +- 0.1 over 9 has z = 3.
+    few = np.where(np.arange(9) == 0, 0.9, 0.0)
+    assert maze_order.signs({0.0: {0: np.zeros(9)}, 1.0: {0: few}}, 1) == {(0.0, 1.0): 0}
+    some = 0.1 + 0.1 * np.array([-1, -1, -1, -1, 0, 1, 1, 1, 1])
+    assert maze_order.signs({0.0: {0: np.zeros(9)}, 1.0: {0: some}}, 1) == {(0.0, 1.0): -1}
+    assert maze_order.signs({0.0: {0: np.zeros(9)}, 1.0: {0: some}}, 100) == {(0.0, 1.0): 0}
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        # Table 4 by pass@256: N = 4 and 16 have 1 above 0.5 above 0, N = 8 has 0.5 above 1 above 0.
+        ({(4, 1.0): 3, (4, 0.5): 2, (8, 1.0): 2, (8, 0.5): 3, (16, 1.0): 3, (16, 0.5): 2}, HOLDS),
+        ({(4, 1.0): 3, (4, 0.5): 2, (8, 1.0): 2, (8, 0.5): 2, (16, 1.0): 3, (16, 0.5): 2}, UNDECIDED),
+        ({(4, 1.0): 3, (4, 0.5): 2, (8, 1.0): 3, (8, 0.5): 2, (16, 1.0): 3, (16, 0.5): 2}, FAILS),
+    ],
+)
+def test_the_claim_of_the_order_follows_the_tables(
+    root: Path, factors: dict[tuple[int, float], int], expected: str
+) -> None:
+    for size in made.SIZES:
+        change(root, "final", "correct", 1, group_size=size)
+        for gamma in (0.5, 1.0):
+            change(root, "final", "correct", factors[size, gamma], group_size=size, gamma=gamma)
+    found = judged(root)
+    assert (found["maze_study_order_k"].verdict, found["maze_study_order_1"].verdict) == (expected, expected)
 
 
 def enumerated(count: int, size: int, gamma: float) -> tuple[float, float]:
@@ -167,7 +240,7 @@ def test_pooled_intervals_count_shared_mazes_and_prompts_once() -> None:
     # Ten clusters of values that are alike within: as many independent values as clusters, not as values.
     values = np.random.default_rng(1).random(10).tolist()
     sides = {"measured": {place: [value] * 7 for place, value in enumerate(values)}, "expected": {0: [0.5], 1: [0.5]}}
-    found = maze_coverage._difference(sides)
+    found = maze_groups._difference(sides)
     assert found["difference"] == pytest.approx(fmean(values) - 0.5)
     assert found["half"] == pytest.approx(half(values))
     assert found["groups"] == 70
@@ -211,8 +284,10 @@ def test_the_report_rows_show_the_range_of_seeds(results: Results) -> None:
 
 def test_made_up_claims_hold(results: Results, made_up: Path) -> None:
     found = judged(made_up)
-    assert len(found) == 3 + 2 * 3
-    agreed = {name: item for name, item in found.items() if not name.endswith(("activity", "weight"))}
+    assert len(found) == 5 + 2 * 3
+    agreed = {
+        name: item for name, item in found.items() if not name.endswith(("activity", "weight", "order_1", "order_k"))
+    }
     assert {item.verdict for item in agreed.values()} == {HOLDS}
     assert [claim.name for claim in all_claims(results) if claim.group == maze_claims.GROUP] == list(found)
 
@@ -268,6 +343,8 @@ def test_a_maze_that_comes_twice_is_refused(root: Path) -> None:
 def test_the_command_prints_the_table(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fgrpo.main(["figures", "mazes", "--results", str(made_up), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == len(list(made.runs()))
+    assert fgrpo.main(["figures", "mazes", "--order", "--results", str(made_up), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == maze_order.order_rows(Results(made_up))
 
 
 def test_the_command_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
