@@ -11,8 +11,9 @@ beta-binomial law, and Gauss-Legendre integrals over mu for the Good-Turing mass
 from __future__ import annotations
 
 import argparse
+import csv
+import functools
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ from scipy.special import betainc, betaincinv
 
 from fgrpo_theory import focal_weight, group_advantage_magnitudes, population_tail_miss_probability
 from fgrpo_theory.beta_fit import log_beta_binomial
-from fgrpo_theory.foundation.files import write_text
-from fgrpo_theory.foundation.printing import render
+from fgrpo_theory.foundation.files import write_json, write_text
+from fgrpo_theory.foundation.printing import Row, render
+from fgrpo_theory.foundation.provenance import provenance
 from fgrpo_theory.foundation.seeds import generator
+from fgrpo_theory.foundation.workers import local
 from figures.diagnosis.cells import condense
 from figures.diagnosis.measures import measure
 from figures.diagnosis.population import population
@@ -165,7 +168,7 @@ def unsampled_mass(regime: Regime) -> float:
     return float(shares @ np.sum(p * (1 - p) ** (regime.group_size - 1), axis=1))
 
 
-def check(regime: Regime, repetitions: int, seed: int) -> Iterator[dict[str, object]]:
+def check(regime: Regime, repetitions: int, seed: int) -> list[Row]:
     """A row a number."""
     true = truths(regime)
     given, held, width = ({name: np.zeros(repetitions) for name in true} for _ in range(3))
@@ -179,30 +182,58 @@ def check(regime: Regime, repetitions: int, seed: int) -> Iterator[dict[str, obj
                 given[name][repetition] = 1
                 held[name][repetition] = entry["lower"] <= value <= entry["upper"]
                 width[name][repetition] = entry["upper"] - entry["lower"]
+    rows: list[Row] = []
     for name, value in true.items():
         number = int(given[name].sum())
-        yield {
-            "regime": regime.name, "number": name, "truth": value, "repetitions": repetitions, "given": number / repetitions,
+        rows.append({
+            "regime": regime.name, "number": name, "truth": value, "repetitions": repetitions, "seed": seed,
+            "given": number / repetitions,
             "covered": None if number == 0 else float(held[name].sum() / number),
             "mean_width": None if number == 0 else float(width[name].sum() / number),
-        }  # fmt: skip
+        })  # fmt: skip
+    return rows
+
+
+def finished(out: Path | None, repetitions: int, seed: int) -> dict[str, list[Row]]:
+    """Regimes that the CSV holds already with these settings, so that an interrupted run goes on."""
+    rows: dict[str, list[Row]] = {}
+    if out is not None and out.exists():
+        with out.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if (row["repetitions"], row["seed"]) == (str(repetitions), str(seed)):
+                    values = {key: (None if text == "" else text) for key, text in row.items()}
+                    rows.setdefault(row["regime"], []).append(values)
+    return rows
+
+
+def save(out: Path, done: dict[str, list[Row]]) -> list[Row]:
+    """Write the CSV in the order of the regimes; return its rows."""
+    rows = [row for regime in REGIMES for row in done.get(regime.name, [])]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, render(rows, "csv") + "\n")
+    return rows
 
 
 def main() -> None:
-    """Print the table, and write it as CSV."""
+    """Print the table, and write it as CSV with its provenance beside it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repetitions", type=int, default=1000, help="logs a regime (1000)")
     parser.add_argument("--seed", type=int, default=0, help="root of the streams (0)")
     parser.add_argument("--regimes", type=int, nargs="*", help="only these, by position")
-    parser.add_argument("--out", help="CSV file to write")
+    parser.add_argument("--workers", type=int, default=2, help="processes (2)")
+    parser.add_argument("--out", type=Path, help="CSV file to write; an unfinished one is completed")
     arguments = parser.parse_args()
-    rows: list[dict[str, object]] = []
     chosen = REGIMES if arguments.regimes is None else [REGIMES[i] for i in arguments.regimes]
-    for number, regime in enumerate(chosen, 1):
-        rows += check(regime, arguments.repetitions, arguments.seed)
-        print(f"{number} of {len(chosen)}: {regime.name}", file=sys.stderr, flush=True)
+    done = finished(arguments.out, arguments.repetitions, arguments.seed)
+    missing = [regime for regime in chosen if regime.name not in done]
+    compute = functools.partial(check, repetitions=arguments.repetitions, seed=arguments.seed)
+    for place, found in local(compute, missing, arguments.workers):
+        done[missing[place].name] = found
+        print(f"{len(done)} of {len(chosen)}: {missing[place].name}", file=sys.stderr, flush=True)
         if arguments.out:
-            write_text(Path(arguments.out), render(rows, "csv") + "\n")
+            save(arguments.out, done)
+            write_json(arguments.out.with_name(f"{arguments.out.stem}_provenance.json"), provenance())
+    rows = [row for regime in chosen for row in done[regime.name]]
     print(render(rows, digits=3))
 
 

@@ -46,6 +46,8 @@ class Cells:
 
     def where(self, chosen: NDArray[np.bool_]) -> Cells:
         """The chosen cells alone."""
+        if chosen.all():
+            return self
         index = np.flatnonzero(chosen)
         pairs = self.counts.pairs[index][:, index]
         columns = {name: values[index] for name, values in self.columns.items()}

@@ -25,6 +25,7 @@ from .records import Records
 
 PARTS = 64
 _BUFFERED_ROWS = 2**21
+_SORTED_ROWS = 2**17
 _ROW = np.dtype(
     [("step", "<i8"), ("prompt", "<u8"), ("answer", "<u8"), ("scorable", "<i4"), ("correct", "<i4")], align=False
 )
@@ -73,12 +74,17 @@ class Store:
             self._spill()
 
     def parts(self) -> Iterator[NDArray[np.void]]:
-        """The records of each part, in the order of their coming."""
+        """All records, every prompt's in one array; small parts come together, as each array has a fixed cost."""
+        together: list[NDArray[np.void]] = []
         for index, pieces in enumerate(self._parts):
             path = self._path(index)
-            spilled = [np.fromfile(path, dtype=_ROW)] if path is not None and path.exists() else []
-            if spilled or pieces:
-                yield np.concatenate([*spilled, *pieces])
+            together += [np.fromfile(path, dtype=_ROW)] if path is not None and path.exists() else []
+            together += pieces
+            if sum(piece.size for piece in together) >= _SORTED_ROWS:
+                yield np.concatenate(together)
+                together = []
+        if together:
+            yield np.concatenate(together)
 
     def repeated_steps(self) -> list[int]:
         """Steps that repeat the rows of the step before, in order."""
