@@ -96,7 +96,7 @@ def _paint(numbers: Numbers, label: str) -> Figure:
     columns, sizes, gammas = min(3, len(numbers["N"])), numbers["N"], numbers["gammas"]
     figure, axes = style.panels(columns, -(-len(sizes) // columns), height=2.0)
     ticks = [
-        f"{low} to {high}\n({mazes})" if low < high else f"{low}\n({mazes})"
+        f"{f'≤ {high}' if low < high else low}\n({mazes})"
         for (low, high), mazes in zip(numbers["bins"], numbers["mazes"], strict=True)
     ]
     places, width = np.arange(len(numbers["bins"])), 0.8 / (len(gammas) + 1)
@@ -152,7 +152,7 @@ register(
     numbers=by_start_numbers,
     paint=by_start_paint,
     caption=_CAPTION.format("how many samples of the start were right")
-    + " A tail miss takes mass from right paths that are rarely sampled, so losses should lie to the left.",
+    + " The first bin is what the start never solved.",
     alt="Bars of the share of mazes never solved, by how often the start solves them, the start and each gamma; a panel a "
     "group size.",
 )
