@@ -149,7 +149,11 @@ def collect(out: Path) -> list[Row]:
         write_table(out / f"{name}.parquet", columns)
     write_table(out / "mazes.parquet", _drawn(mazes))
     study = read_json(out / "study.json")
-    write_json(out / "provenance.json", provenance(config_hash=config_hash(study), runs=len(rows)))
+    commits = {str(read_json(folder / "provenance.json").get("commit", "unknown")) for folder in folders}
+    write_json(
+        out / "provenance.json",
+        provenance(config_hash=config_hash(study), runs=len(rows), commits_of_runs=sorted(commits)),
+    )
     return rows
 
 
