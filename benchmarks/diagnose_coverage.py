@@ -29,7 +29,7 @@ from fgrpo_theory.foundation.provenance import provenance
 from fgrpo_theory.foundation.seeds import generator
 from fgrpo_theory.foundation.workers import local
 from figures.diagnosis.cells import condense
-from figures.diagnosis.measures import measure
+from figures.diagnosis.measures import focal, group_shares, pass_curve, tail_miss, trend, unsampled, usual_size
 from figures.diagnosis.population import population
 from figures.diagnosis.records import Records
 from figures.diagnosis.store import Store
@@ -104,24 +104,20 @@ def draw(regime: Regime, rng: np.random.Generator) -> Store:
 def estimates(regime: Regime, store: Store) -> dict[str, dict[str, Any]]:
     """Every checked number of the diagnosis."""
     condensed = condense(store, most_windows=2 if regime.earlier else 1)
-    found = measure(condensed, [RHO])
-    law = population(condensed.present, found["group_size"], [RHO])
-    curve = {row["group_size"]: row for row in found["tail_miss"][0]["curve"]}
-    result = {name: found["present"][name] for name in ("active", "all_right", "all_wrong", "success_rate")}
-    result |= {"tail miss, N": curve[regime.group_size], "tail miss, N/2": curve[regime.group_size // 2]}
-    result |= {"pass@N": found["pass_at_k"][-1]}
-    result |= {
-        "unsampled mass": found["unsampled"].get("mass", {}),
-        "its share": found["unsampled"].get("share_of_correct", {}),
-    }
-    result |= {"update kept, gamma 1": found["focal"][1].get("update_kept", {})}
-    result |= {"easy share": found["focal"][1].get("from_easy_before", {})}
-    result |= {"Beta mean": law.get("mean", {}), "Beta concentration": law.get("concentration", {})}
-    beyond = law["tail_miss"][0]["curve"] if "tail_miss" in law else []
-    sizes = {row["group_size"]: row for row in beyond}
-    result["Beta tail miss, 4N"] = sizes.get(LARGER * regime.group_size, {})
-    changes = found["trend"].get("changes", [])
+    present, size = condensed.present, usual_size(condensed.present)
+    law = population(present, size, [RHO], [LARGER])
+    shares, unseen, weighed = group_shares(present), unsampled(present), focal(present, 1.0)
+    half, whole = tail_miss(present, size, RHO, [size // 2, size])["curve"]
+    result: dict[str, dict[str, Any]] = {
+        **{name: shares[name] for name in ("active", "all_right", "all_wrong", "success_rate")},
+        "tail miss, N": whole, "tail miss, N/2": half, "pass@N": pass_curve(present, size, [size])[0],
+        "unsampled mass": unseen.get("mass", {}), "its share": unseen.get("share_of_correct", {}),
+        "update kept, gamma 1": weighed.get("update_kept", {}), "easy share": weighed.get("from_easy_before", {}),
+        "Beta mean": law.get("mean", {}), "Beta concentration": law.get("concentration", {}),
+        "Beta tail miss, 4N": law["tail_miss"][0]["curve"][-1] if "tail_miss" in law else {},
+    }  # fmt: skip
     if regime.earlier:
+        changes = trend(condensed, size)["changes"]
         result |= {"change of pass@1": changes[0], "change of pass@N": changes[-1]}
     return result
 

@@ -97,21 +97,24 @@ def supported(cells: Cells, rho: float) -> Entry:
     return {"rare_fraction": rho, "witnesses": witnesses, "supported": witnesses >= LEAST_WITNESSES}
 
 
-def tail_miss(cells: Cells, size: int, rho: float) -> Entry:
-    """The tail miss at the usual size and at smaller powers of two, without a model, from groups of at least that size."""
-    ladder = sorted({size, *(2**i for i in range(1, 31) if 2**i < size)})
+def tail_miss(cells: Cells, size: int, rho: float, sizes: Sequence[int] | None = None) -> Entry:
+    """The tail miss without a model, from groups of at least the usual size.
+
+    sizes: group sizes from 2 to the usual one; by default powers of two and the usual one.
+    """
+    ladder = sizes if sizes is not None else [smaller for smaller in powers(size) if smaller >= 2]
     chosen, rows = cells.where(cells.columns["n"] >= size), []
     n, x = floats(chosen)
-    for smaller in ladder if size >= 2 else []:
+    for smaller in ladder:
         missed = subsampled_tail_miss(n, x, smaller, rho)
         rows.append({"group_size": smaller, **estimate(chosen, np.atleast_1d(missed), np.ones(n.size))})
     return {"rare_fraction": rho, "curve": rows}
 
 
-def pass_curve(cells: Cells, size: int) -> list[Entry]:
-    """pass@k for powers of two up to the usual size, and for it, over the groups with at least that many rollouts."""
+def pass_curve(cells: Cells, size: int, ks: Sequence[int] | None = None) -> list[Entry]:
+    """pass@k for powers of two up to the usual size, and for it (or `ks`), over groups with at least that many rollouts."""
     rows = []
-    for k in powers(size):
+    for k in ks if ks is not None else powers(size):
         chosen = cells.where(cells.columns["n"] >= k)
         n, x = floats(chosen)
         rows.append({"k": k, **estimate(chosen, pass_at_k(n, x, k), np.ones(n.size))})

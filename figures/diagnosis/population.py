@@ -32,8 +32,8 @@ GOOD, FAIR = 0.02, 0.05
 """Excess distances: up to GOOD (or not rejected at 0.05) the fit is good, up to FAIR fair, beyond it poor."""
 
 
-def population(cells: Cells, size: int, rare_fractions: Sequence[float]) -> Entry:
-    """Histogram, fit with its quality, and the tail miss beyond the log's group size for each rare fraction."""
+def population(cells: Cells, size: int, rare_fractions: Sequence[float], factors: Sequence[int] = FACTORS) -> Entry:
+    """Histogram, fit with its quality, and the tail miss at `factors` times the log's group size for each rare fraction."""
     chosen = cells.where(cells.columns["n"] >= 2)
     n, x = floats(chosen)
     result: Entry = {"histogram": histogram(cells, size)}
@@ -61,14 +61,14 @@ def population(cells: Cells, size: int, rare_fractions: Sequence[float]) -> Entr
         return result | {"lacking": lacking}
     result["mean"] = entry(beta_interval(fit, lambda a, b: a / (a + b), level=LEVEL))
     result["concentration"] = entry(beta_interval(fit, lambda a, b: a + b, level=LEVEL, scale="log"))
-    result["tail_miss"] = [{"rare_fraction": rho, "curve": beyond(fit, size, rho)} for rho in rare_fractions]
+    result["tail_miss"] = [{"rare_fraction": rho, "curve": beyond(fit, size, rho, factors)} for rho in rare_fractions]
     return result
 
 
-def beyond(fit: BetaFit, size: int, rho: float) -> list[Entry]:
+def beyond(fit: BetaFit, size: int, rho: float, factors: Sequence[int] = FACTORS) -> list[Entry]:
     """The Beta law's tail miss at the log's group size and at multiples of it."""
     rows = []
-    for group_size in (size, *(factor * size for factor in FACTORS)):
+    for group_size in (size, *(factor * size for factor in factors)):
 
         def miss(alpha: float, beta: float, group_size: int = group_size) -> float:
             return beta_binomial_tail_miss(group_size, alpha, beta, rho)
