@@ -39,7 +39,7 @@ $(VENV)/.llm: pyproject.toml constraints.txt | $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.cluster: pyproject.toml constraints.txt | $(VENV)/.dev
-	$(PIP) --editable '.[sims,figures,dev,cluster]'
+	$(PIP) --editable '.[sims,figures,llm,maze,dev,cluster]'
 	@touch $@
 
 reproduce: $(VENV)/.reproduce
@@ -57,7 +57,7 @@ test-slow: $(VENV)/.llm
 	$(BIN)/python -m pytest -m "slow and not ray $(BROWSER)" --ignore llm/adapters --ignore tests/adapters_trl --ignore tests/adapters_verl
 
 test-ray: $(VENV)/.cluster
-	$(BIN)/python -m pytest -m ray tests/sims
+	$(BIN)/python -m pytest -m ray tests/sims tests/llm/test_study_ray.py tests/maze/test_study_ray.py
 
 # The adapters run in environments of their own: TRL's newest and an older release, and verl, which wants another transformers.
 ADAPTER_TEST := -m pytest -o filterwarnings=default

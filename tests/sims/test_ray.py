@@ -11,7 +11,7 @@ from sims.sweep import sweep
 from sims.workers import cluster, local
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_a_local_ray_writes_the_same_bytes(tmp_path):
     grid = SWEEPS["smoke"]
     sweep(grid, tmp_path / "local", functools.partial(local, workers=1), quiet=True)
