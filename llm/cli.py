@@ -81,6 +81,9 @@ def _add_train(commands: Any) -> None:
     parser.add_argument("--set", nargs="+", default=[], metavar="FIELD=VALUE", dest="settings",
                         help="any field by its dotted name, e.g. sampling.group_size=16")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="run folder (results/llm/PRESET)")
+    parser.add_argument(
+        "--log-rollouts", action="store_true", help="keep every rollout in FOLDER/rollouts, for fgrpo diagnose"
+    )
     parser.set_defaults(run=run_train)
 
 
@@ -133,7 +136,7 @@ def run_train(arguments: argparse.Namespace) -> int:
     """Train what the arguments describe."""
     config = config_of(arguments)
     out = arguments.out or Path("results") / "llm" / (arguments.config.stem if arguments.config else arguments.preset)
-    return _train(config, out)
+    return _train(config, out, arguments.log_rollouts)
 
 
 def run_resume(arguments: argparse.Namespace) -> int:
@@ -173,7 +176,7 @@ def _kept_config(path: Path) -> TrainConfig:
     return TrainConfig.from_json(kept)
 
 
-def _train(config: TrainConfig, out: Path) -> int:
+def _train(config: TrainConfig, out: Path, log_rollouts: bool = False) -> int:
     from .loop import Interrupted
     from .training_run import train_run
 
@@ -185,7 +188,7 @@ def _train(config: TrainConfig, out: Path) -> int:
         return 0
     new_run(out)
     try:
-        print(train_run(config, out))
+        print(train_run(config, out, log_rollouts=log_rollouts))
     except Interrupted as stopped:
         print(f"fgrpo llm: {stopped}; go on with: fgrpo llm resume {out}", file=sys.stderr)
         return 130

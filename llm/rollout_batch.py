@@ -25,6 +25,7 @@ from .generation import group_generators, sample
 from .metrics import Means, group_metrics
 from .models import LanguageModel, encode_prompt
 from .objectives import advantages, is_active, length_penalty, loss_mask
+from .rollout_log import LoggedRollout, logged
 from .rollouts import Rollouts
 from .tasks.base import IdVerifier, Problem, Task, Verdict
 
@@ -96,12 +97,17 @@ class PromptOrder:
 class Collector:
     """Draws rollout batches; its position in the prompts is all that a checkpoint must keep."""
 
-    def __init__(self, policy: LanguageModel, task: Task, config: TrainConfig, world: World) -> None:
+    def __init__(
+        self, policy: LanguageModel, task: Task, config: TrainConfig, world: World, *, keep_rollouts: bool = False
+    ) -> None:
+        self._keep_rollouts = keep_rollouts
         self._policy, self._task, self._config, self._world = policy, task, config, world
         self._order = PromptOrder(task, config.seed)
         self.position = 0
         self.groups: list[GroupCount] = []
         """The groups of the last step, in the order of the batch; those of this rank."""
+        self.rollouts: list[LoggedRollout] = []
+        """Their rollouts, if they are kept."""
 
     def collect(self, step: int, means: Means) -> Batch:
         """The batch of `step`; its metrics are added to `means`. With dynamic sampling, active groups alone.
@@ -110,7 +116,7 @@ class Collector:
         """
         rounds = self._config.max_draws if self._config.objective.dynamic_sampling else 1
         wanted, kept, parts = self._config.prompts_per_step, 0, []
-        self.groups = []
+        self.groups, self.rollouts = [], []
         for draw in range(rounds):
             batch, active = self._round(step, draw, means)
             places = [kept + rank for rank in self._ranks_among_active(batch.places, active)]
@@ -134,6 +140,8 @@ class Collector:
         verified = time.perf_counter()
         counts = zip(problems, (success & scored).sum(-1).tolist(), scored.sum(-1).tolist(), strict=True)
         self.groups += [GroupCount(problem.id, correct, scorable) for problem, correct, scorable in counts]
+        if self._keep_rollouts:
+            self.rollouts += logged(problems, rollouts, _verdicts(success, scored))
         # Sums over the rounds of a step: the weight is that of one process, once.
         share = 1 / self._world.size if draw == 0 else 0.0
         means.add(
@@ -188,6 +196,14 @@ class Collector:
             flags[place] = float(is_in)
         everywhere = self._world.add_numbers(flags)
         return [int(sum(everywhere[:place])) for place in places]
+
+
+def _verdicts(success: Tensor, scored: Tensor) -> list[list[bool | None]]:
+    """True, False or None (unscorable) for each prompt and rollout."""
+    return [
+        [right if known else None for right, known in zip(*rows, strict=True)]
+        for rows in zip(success.tolist(), scored.tolist(), strict=True)
+    ]
 
 
 def _length_metrics(rollouts: Rollouts) -> dict[str, tuple[float, float]]:

@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from .metrics import Means, peak_memory
 from .models import LanguageModel
 from .objectives import policy_loss, step_total
 from .rollout_batch import Batch, Collector, precision
+from .rollout_log import write_step
 from .rollouts import Rollouts, split
 from .tasks.base import Task
 
@@ -41,15 +43,25 @@ class Trainer:
     phase = "rl"
 
     def __init__(
-        self, policy: LanguageModel, task: Task, config: TrainConfig, world: World, *, log_groups: bool = False
+        self,
+        policy: LanguageModel,
+        task: Task,
+        config: TrainConfig,
+        world: World,
+        *,
+        log_groups: bool = False,
+        rollout_folder: Path | None = None,
     ) -> None:
-        """log_groups: a step's metrics also hold "groups", the columns of its groups' counts."""
+        """log_groups: a step's metrics also hold "groups", the columns of its groups' counts.
+
+        rollout_folder: where each step writes its rollouts as a table; None: nowhere.
+        """
         require(world.size <= config.prompts_per_step, "prompts_per_step must be at least the number of processes",
                 prompts_per_step=config.prompts_per_step, processes=world.size)  # fmt: skip
         self.policy, self.model, self.config, self.world = policy, policy.model, config, world
-        self.steps, self.log_groups = config.steps, log_groups
+        self.steps, self.log_groups, self.rollout_folder = config.steps, log_groups, rollout_folder
         self.optimizer = make_optimizer(self.model, config.optimizer)
-        self.collector = Collector(policy, task, config, world)
+        self.collector = Collector(policy, task, config, world, keep_rollouts=rollout_folder is not None)
         # The KL's reference is the policy as training starts, adapter included; only trained weights differ from it.
         self._start: dict[str, Tensor] = {}
         if config.objective.kl:
@@ -71,6 +83,8 @@ class Trainer:
             group["lr"] = rate
         batch = self.collector.collect(index, means)
         sampled = time.perf_counter()
+        if self.rollout_folder is not None:
+            write_step(self.rollout_folder, index + 1, self.collector.rollouts, self.world)
         self.learn(batch, means)
         seconds = time.perf_counter() - start
         means.add({"training_seconds": (time.perf_counter() - sampled, 1 / self.world.size)})

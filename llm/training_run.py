@@ -3,6 +3,7 @@
     OUT/config.json, metrics.jsonl, provenance.json     as every run of this project
     OUT/start/                                           the policy at the start of RL, where it was trained here
     OUT/model/                                           the trained policy: safetensors and tokenizer
+    OUT/rollouts/                                        with log_rollouts: a table a step, for `fgrpo diagnose`
     OUT/checkpoints/                                     while the run lasts (then it is OUT.partial)
 
 `train_run` makes the model and the task from the configuration; `run_phases` takes them ready-made, for packages that
@@ -28,6 +29,7 @@ from .memory import keep_freed_memory
 from .metrics import loggers
 from .models import LanguageModel, LoraSettings, encode_prompt, load_model, save_model, unwrap
 from .probe import ExactProbe
+from .rollout_log import FOLDER
 from .scratch import scratch_model
 from .sft import SupervisedTrainer
 from .tasks import Task, load_task
@@ -37,8 +39,8 @@ Probe = Callable[[Path, int], Mapping[str, float]]
 """Measures the policy in memory: (the folder of the run in progress, steps done) -> numbers."""
 
 
-def train_run(config: TrainConfig, out: Path | str) -> Path:
-    """Train, or go on training, into `out`; returns the finished folder.
+def train_run(config: TrainConfig, out: Path | str, *, log_rollouts: bool = False) -> Path:
+    """Train, or go on training, into `out`; returns the finished folder. log_rollouts: keep every rollout there.
 
     Raises FileExistsError if the run is finished, ValueError if a partial run there has another configuration, and
     loop.Interrupted if it was asked to stop (a checkpoint is saved).
@@ -51,7 +53,7 @@ def train_run(config: TrainConfig, out: Path | str) -> Path:
             token_count=lambda prompt: len(encode_prompt(policy.tokenizer, prompt)),
         )
         try:
-            return run_phases(policy, task, config, Path(out), world)
+            return run_phases(policy, task, config, Path(out), world, log_rollouts=log_rollouts)
         finally:
             task.close()
 
@@ -90,18 +92,21 @@ def run_phases(
     *,
     probe: Probe | None = None,
     log_groups: bool = False,
+    log_rollouts: bool = False,
 ) -> Path:
     """The supervised phase and the RL phase of one run (those that have steps), with a ready model and task.
 
     probe: called every `probe_every` steps of RL with the run's folder and the step, in place of the exact probe; its
     numbers become a row of phase "probe". log_groups: each row of RL also holds its groups' counts, under "groups".
+    log_rollouts: each step of RL writes its rollouts; a run that did so before it stopped goes on doing so.
     """
     keep_freed_memory()
     folder = RunFolder(out, config.resolved(), resume=True) if world.is_first else None
     root = out.with_name(out.name + ".partial")
     world.barrier()
     try:
-        _phases(policy, task, config, root, world, folder, probe, log_groups)
+        rollouts = root / FOLDER if world.any(log_rollouts or (root / FOLDER).exists()) else None
+        _phases(policy, task, config, root, world, folder, probe, log_groups, rollouts)
     finally:
         if folder is not None:
             folder.close()
@@ -124,6 +129,7 @@ def _phases(
     folder: RunFolder | None,
     probe: Probe | None,
     log_groups: bool,
+    rollout_folder: Path | None,
 ) -> None:
     pace = Pace(config.checkpoint_every, config.keep_checkpoints, config.probe_every)
     names = config.loggers if world.is_first else ()
@@ -134,7 +140,7 @@ def _phases(
             if folder is not None and not (root / "start").exists():
                 save_model(root / "start", policy)
         train(
-            Trainer(policy, task, config, world, log_groups=log_groups),
+            Trainer(policy, task, config, world, log_groups=log_groups, rollout_folder=rollout_folder),
             root,
             world,
             pace,
