@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fgrpo_theory.foundation.files import output_file, write_text
 
@@ -122,6 +123,7 @@ def pass_picture(found: Diagnosis) -> Item | None:
         rows = [{"step": at, **row["pass_at_k"][pick]} for at, row in zip(middle, windows, strict=True)]
         _curve(right, [row for row in rows if "value" in row], "step", style.SERIES[place + 3], True, label)
     right.set_xlabel("training step")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.set_ylim(0, 1.03)
     right.legend()
     return _shown(figure, "pass@k, and how it moves",
@@ -134,8 +136,8 @@ def focal_picture(found: Diagnosis) -> Item | None:
     if not rows:
         return None
     figure, (panel,) = style.panels(1, height=2.2)
-    names = (("update_kept", "update kept"), ("from_easy_before", "of the update from prompts solved > 1/2: before"),
-             ("from_easy_after", "of the update from prompts solved > 1/2: after"))  # fmt: skip
+    names = (("update_kept", "update kept"), ("from_easy_before", "from easy prompts, before"),
+             ("from_easy_after", "from easy prompts, after"))  # fmt: skip
     for place, (name, label) in enumerate(names):
         x = np.arange(len(rows)) + 0.27 * (place - 1)
         panel.bar(
@@ -148,10 +150,35 @@ def focal_picture(found: Diagnosis) -> Item | None:
     panel.set_ylim(0, 1)
     figure.legend(loc="outside lower center", ncols=3)
     return _shown(figure, "What the focal weight would do to these updates",
-                  "Shares of the total |advantage| of active groups (eq. 12 and 13).")  # fmt: skip
+                  "Shares of the total |advantage| of active groups (eq. 12 and 13). Easy: more than half right.")  # fmt: skip
 
 
-PICTURES: tuple[Callable[[Diagnosis], Item | None], ...] = (success_picture, miss_picture, pass_picture, focal_picture)
+def unsampled_picture(found: Diagnosis) -> Item | None:
+    """The mean correct mass, and the part of it whose answers the group has not drawn."""
+    rows = [("all correct answers", found["present"]["success_rate"]),
+            ("of them not drawn", found["unsampled"].get("mass", {}))]  # fmt: skip
+    if any("value" not in row for _, row in rows) or found["unsampled"]["all_distinct"]:
+        return None
+    figure, (panel,) = style.panels(1, height=1.4)
+    for place, (_, row) in enumerate(rows):
+        panel.barh(place, row["value"], 0.6, color=(style.GREY, style.SKY)[place])
+        if "lower" in row:
+            panel.hlines(place, row["lower"], row["upper"], colors="black", linewidth=0.8)
+    panel.set_yticks(range(len(rows)), [name for name, _ in rows])
+    panel.invert_yaxis()
+    panel.set_xlim(0, 1)
+    panel.set_xlabel("probability of a rollout, mean over groups")
+    return _shown(figure, "Correct answers that a group has not drawn",
+                  "Good-Turing over distinct correct answers: what N - 1 rollouts leave undrawn.")  # fmt: skip
+
+
+PICTURES: tuple[Callable[[Diagnosis], Item | None], ...] = (
+    success_picture,
+    miss_picture,
+    pass_picture,
+    unsampled_picture,
+    focal_picture,
+)
 """In the order of the page; each draws nothing where the logs hold too little."""
 
 
