@@ -63,15 +63,23 @@ def maze_tokenizer() -> Any:
     """A transformers tokenizer: one token a name of VOCABULARY, names separated by spaces; an unknown name is <unk>.
 
     It adds no <bos> by itself, for a prompt begins with one. The id 17, a line end, is written but never read back.
+    The names are added tokens as well: transformers' AutoTokenizer (5.x) reads every qwen2 folder as a byte-level tokenizer,
+    whatever the folder says, and added tokens are what that one keeps. It then writes names without spaces between them,
+    which `maze.tokens.from_text` reads too.
 
     >>> maze_tokenizer()("<bos> GRID_START UP DONE <eos>")["input_ids"]
     [1, 4, 13, 7, 2]
     """
-    from tokenizers import Tokenizer, models, pre_tokenizers
+    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     words = Tokenizer(models.WordLevel({name: number for number, name in enumerate(VOCABULARY)}, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    for name in VOCABULARY:
+        if name.strip():
+            control = name.startswith("<")
+            token = AddedToken(name, lstrip=True, rstrip=True, normalized=False, special=control)
+            (words.add_special_tokens if control else words.add_tokens)([token])
     fast: Any = PreTrainedTokenizerFast
     return fast(
         tokenizer_object=words, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>",

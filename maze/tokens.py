@@ -8,6 +8,7 @@ As text, tokens are separated by single spaces. Left out on purpose: padding to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,6 +30,7 @@ VOCABULARY: tuple[str, ...] = (
 """token names by id"""
 
 _IDS = {name: number for number, name in enumerate(VOCABULARY)}
+_TOGETHER = re.compile("|".join(re.escape(name) for name in sorted(_IDS, key=len, reverse=True) if name.strip()))
 
 
 def prompt_length(size: int) -> int:
@@ -123,8 +125,20 @@ def to_text(ids: ArrayLike) -> str:
 
 
 def from_text(text: str) -> Int64[np.ndarray, " token"]:
-    """Ids of names that stand between spaces; an unknown name is <unk>, as in MaxRL's tokenizer."""
-    return np.array([_IDS.get(name, UNK) for name in text.split()], dtype=np.int64)
+    """Ids of names that stand between spaces; an unknown name is <unk>, as in MaxRL's tokenizer.
+
+    Names may also run together, as transformers decodes them when it takes a Qwen2 model's tokenizer for a byte-level one.
+    The longest name is taken first: PATH begins PATH_START, but no name begins with _START, so the split is unique.
+
+    >>> from_text("UPDOWN DONE").tolist()
+    [13, 14, 7]
+    """
+    ids: list[int] = []
+    for word in text.split():
+        names = [word] if word in _IDS else _TOGETHER.findall(word)
+        known = "".join(names) == word
+        ids += [_IDS[name] for name in names] if known else [UNK]
+    return np.array(ids, dtype=np.int64)
 
 
 def token_name(number: int) -> str:

@@ -171,6 +171,12 @@ def test_completions_at_the_edges() -> None:
 
 def test_text() -> None:
     assert tokens.from_text("UP  nonsense\nDONE <eos>").tolist() == [13, 3, 7, 2]
+    assert tokens.from_text("UPDOWNnonsense UPDONE<eos>").tolist() == [3, 13, 7, 2]
+    assert tokens.from_text("".join(tokens.VOCABULARY[:17])).tolist() == list(range(17))
+    for first in tokens.VOCABULARY[:17]:
+        for second in tokens.VOCABULARY[:17]:
+            pair = [tokens.VOCABULARY.index(first), tokens.VOCABULARY.index(second)]
+            assert tokens.from_text(first + second).tolist() == pair
     assert tokens.to_text(np.arange(17)) == " ".join(list(PUBLISHED)[:17])
     assert tokens.token_name(31) == "RESERVED_13"
     for bad in ([32], [-1]):
