@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fgrpo_theory.foundation.checks import require
+from fgrpo_theory.foundation.checks import as_whole, require
 from fgrpo_theory.foundation.files import read_json
 from fgrpo_theory.foundation.printing import Row, add_form, render
 
@@ -149,6 +149,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     from .generation import generate
     from .storage import export_parquet, write_mazes
 
+    as_whole("count", arguments.count)
     mazes = generate(arguments.count, arguments.size, arguments.seed)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     if arguments.maxrl:
