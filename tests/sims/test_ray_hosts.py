@@ -20,6 +20,13 @@ TABLES = ("sweep.parquet", "trajectories.parquet")
 FGRPO = [sys.executable, "-m", "fgrpo", "sims", "sweep", *GRID]
 
 
+@pytest.fixture(autouse=True)
+def one_token(monkeypatch):
+    """The processes of the sweep know the cluster's token too."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.setenv(name, ray_hosts.ENVIRONMENT[name])
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
     """The tables of the sweep computed in one process, without Ray; also leaves the kernels compiled."""

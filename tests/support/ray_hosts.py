@@ -30,6 +30,9 @@ ENVIRONMENT = {
     "RAY_raylet_start_wait_time_s": "240",
     "RAY_worker_register_timeout_seconds": "240",
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Newer releases refuse a second host without one; the sweep's own process needs it as well (see the tests' fixture).
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": "0123456789abcdef" * 2,
 }
 # Named, so that two nodes on one machine do not meet.
 AGENT_PORTS = ("metrics-export", "dashboard-agent-grpc", "dashboard-agent-listen", "runtime-env-agent")
