@@ -21,14 +21,13 @@ from .maze_study import (
     Floats,
     Moment,
     differences,
-    gamma_name,
     maze_study,
     mean_and_half,
     moments,
     seeds_of,
     start_values,
 )
-from .studies import seed_interval
+from .studies import gamma_name, seed_interval
 
 GROUP = "maze study"
 NEEDS = ("maze_runs", "maze_evaluations", "maze_final", "maze_groups")

@@ -20,7 +20,6 @@ from .maze_study import (
     differences,
     during,
     estimate,
-    gamma_name,
     largest_k,
     maze_study,
     moments,
@@ -29,7 +28,7 @@ from .maze_study import (
     start_values,
 )
 from .registry import Numbers, register
-from .studies import rows_of
+from .studies import gamma_name, rows_of
 
 NEEDS = ("maze_runs", "maze_evaluations", "maze_final")
 

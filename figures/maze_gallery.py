@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from . import style
 from .inputs import Columns, Results
-from .maze_study import MazeStudy, arm_rows, gamma_name, maze_study, seeds_of
+from .maze_study import MazeStudy, arm_rows, maze_study, seeds_of
 from .registry import Numbers, register
-from .studies import rows_of
+from .studies import gamma_name, rows_of
 
 STEP = {"UP": (-1, 0), "DOWN": (1, 0), "LEFT": (0, -1), "RIGHT": (0, 1)}
 SHOWN = 2

@@ -161,11 +161,6 @@ def start_values(results: Results, study: MazeStudy, size: int, gamma: float, se
     return during(results, study, size, gamma, seed, k)[0]
 
 
-def gamma_name(gamma: float) -> str:
-    """How legends call an arm."""
-    return f"γ = {gamma:g}" if gamma else "GRPO (γ = 0)"
-
-
 def published_at(table: Columns, size: int, gamma: float, column: str) -> float | None:
     """A published value as a share (the table has per cent), None where the paper has none."""
     rows: dict[str, Any] = dict(rows_of(table, group_size=size, gamma=gamma))

@@ -87,11 +87,16 @@ def _place(arm: str) -> tuple[float, str]:
     return (np.inf if gamma is None else gamma, arm)
 
 
+def gamma_name(gamma: float) -> str:
+    """How a legend calls a focal exponent."""
+    return f"γ = {gamma:g}" if gamma else "GRPO (γ = 0)"
+
+
 def arm_label(arm: str) -> str:
     """How a legend calls an arm."""
     gamma = focal_exponent(arm)
     if gamma is not None:
-        return f"γ = {gamma:g}" if gamma else "GRPO (γ = 0)"
+        return gamma_name(gamma)
     return {LOW_LR: "GRPO, low learning rate", START: "start (before RL)"}.get(arm, arm)
 
 

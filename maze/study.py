@@ -1,6 +1,6 @@
 """The group-size study: N x gamma x objective x seed from one start, trained, evaluated and put in tables (section 5.2).
 
-    OUT/study.json                  the preset's name, its grid and what was changed
+    OUT/study.json                  the preset's name, what was changed, and how runs are evaluated
     OUT/start/                      the supervised run, where the preset's start is trained here (its policy: start/start)
     OUT/runs/NAME/                  one run each, NAME = OBJECTIVE-N8-g0.5-s0 (see maze.training), with final.parquet
     OUT/runs.parquet                a row a run: its scale, pass@1 ... pass@2048 at the end, the lowest pass@256 on the way
@@ -26,17 +26,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import safe_open
 
-from fgrpo_theory import pass_at_k
 from fgrpo_theory.foundation.checks import require
 from fgrpo_theory.foundation.files import read_json, read_table, write_json, write_table
 from fgrpo_theory.foundation.printing import Row
 from fgrpo_theory.foundation.provenance import config_hash, provenance
 from llm.config import ModelConfig, TrainConfig, changed
 
-from .evaluation import heldout_counts
+from .evaluation import heldout_counts, summary
 from .mazes import Mazes
 from .policy import load_policy
 from .presets import EvaluationPlan, Grid, Preset, arm
@@ -184,12 +182,10 @@ def _scale(folder: Path) -> Row:
 def _summary(folder: Path) -> Row:
     """pass@k at the end, with the final samples, and by the smaller evaluations the lowest pass@256 on the way."""
     final, during = read_table(folder / "final.parquet"), _evaluations(folder)
-    most = int(final["samples"].min())
-    ends = {f"pass_at_{k}": float(np.mean(pass_at_k(final["samples"], final["correct"], k))) for k in KS if k <= most}
     largest = min(256, min(int(table["samples"].min()) for _, table in during))
-    on_the_way = {step: float(np.mean(pass_at_k(t["samples"], t["correct"], largest))) for step, t in during}
+    on_the_way = {step: summary(table, (largest,))[f"pass_at_{largest}"] for step, table in during}
     return {
-        **ends, "never_solved": float(np.mean(final["correct"] == 0)), "k_on_the_way": largest,
+        **summary(final, KS), "k_on_the_way": largest,
         "start_pass_at_k": on_the_way[0], "lowest_pass_at_k": min(on_the_way.values()),
         "lowest_step": min(on_the_way, key=lambda step: (on_the_way[step], step)),
     }  # fmt: skip
